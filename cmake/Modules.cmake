@@ -1,0 +1,81 @@
+# One static library per folder of src/, and the two executables.
+
+add_library(warnings INTERFACE)
+target_compile_options(warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow -Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror -Werror=all-warnings>)
+if(ROOFLASH_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+# rooflash_module(NAME glob... DEPENDS libraries...): static library rooflash_NAME. A folder with no
+# sources yet gives an interface library.
+function(rooflash_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;GENERATED" ${ARGN})
+  set(sources ${ARG_GENERATED})
+  foreach(pattern IN LISTS ARG_SOURCES)
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${pattern})
+    list(APPEND sources ${found})
+  endforeach()
+  if(sources)
+    add_library(rooflash_${name} STATIC ${sources})
+    target_include_directories(rooflash_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/kernels)
+    target_link_libraries(rooflash_${name} PRIVATE warnings PUBLIC ${ARG_DEPENDS})
+  else()
+    add_library(rooflash_${name} INTERFACE)
+    target_link_libraries(rooflash_${name} INTERFACE ${ARG_DEPENDS})
+  endif()
+endfunction()
+
+rooflash_module(core SOURCES src/core/*.cpp GENERATED ${ROOFLASH_EMBEDDED} ${ROOFLASH_BUILD_INFO} DEPENDS fmt)
+add_dependencies(rooflash_core build_info)
+rooflash_module(kernels SOURCES kernels/kernel.cpp kernels/common/*.cpp kernels/*/host.cpp DEPENDS rooflash_core)
+rooflash_module(registry SOURCES kernels/registry.cpp DEPENDS rooflash_kernels)
+rooflash_module(record SOURCES src/record/*.cpp DEPENDS rooflash_core json)
+rooflash_module(model SOURCES src/model/*.cpp DEPENDS rooflash_kernels json)
+rooflash_module(verify SOURCES src/verify/*.cpp DEPENDS rooflash_core)
+rooflash_module(statistics SOURCES src/measure/statistics.cpp DEPENDS rooflash_core)
+rooflash_module(sweep SOURCES src/sweep/*.cpp DEPENDS rooflash_registry rooflash_model rooflash_record)
+rooflash_module(report SOURCES src/report/*.cpp DEPENDS rooflash_record)
+rooflash_module(gate SOURCES src/gate/*.cpp DEPENDS rooflash_record rooflash_statistics)
+rooflash_module(worker_driver SOURCES src/worker/*.cpp src/worker/driver/*.cpp DEPENDS rooflash_record Threads::Threads)
+rooflash_module(cli SOURCES src/cli/*.cpp DEPENDS rooflash_sweep rooflash_report rooflash_gate rooflash_worker_driver cli11)
+rooflash_module(worker_loop SOURCES src/worker/*.cpp src/worker/loop/*.cpp
+                DEPENDS rooflash_model rooflash_verify rooflash_record rooflash_statistics rooflash_kernels)
+
+if(EXISTS ${CMAKE_SOURCE_DIR}/src/main.cpp)
+  add_executable(rooflash src/main.cpp)
+  target_link_libraries(rooflash PRIVATE warnings rooflash_cli)
+endif()
+
+if(EXISTS ${CMAKE_SOURCE_DIR}/src/worker/main/worker_main.cpp)
+  add_executable(rooflash-worker src/worker/main/worker_main.cpp)
+  target_link_libraries(rooflash-worker PRIVATE warnings rooflash_worker_loop)
+  if(ROOFLASH_CUDA)
+    target_link_libraries(rooflash-worker PRIVATE rooflash_cuda)
+    target_compile_definitions(rooflash-worker PRIVATE ROOFLASH_WITH_CUDA)
+  else()
+    target_link_libraries(rooflash-worker PRIVATE rooflash_registry)
+  endif()
+endif()
+
+if(ROOFLASH_CUDA)
+  # Everything that needs CUDA, and the registry with the kernels' prepare functions bound.
+  file(GLOB cuda_sources CONFIGURE_DEPENDS
+       ${CMAKE_SOURCE_DIR}/kernels/*/*.cu ${CMAKE_SOURCE_DIR}/kernels/common/*.cu
+       ${CMAKE_SOURCE_DIR}/src/gpu/*.cpp ${CMAKE_SOURCE_DIR}/src/gpu/*.cu
+       ${CMAKE_SOURCE_DIR}/src/measure/*.cpp ${CMAKE_SOURCE_DIR}/src/measure/*.cu
+       ${CMAKE_SOURCE_DIR}/src/verify/*.cu ${CMAKE_SOURCE_DIR}/src/worker/cuda/*.cpp)
+  list(FILTER cuda_sources EXCLUDE REGEX "measure/statistics.cpp$")
+  add_library(rooflash_cuda STATIC ${CMAKE_SOURCE_DIR}/kernels/registry.cpp ${cuda_sources})
+  target_include_directories(rooflash_cuda PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/kernels)
+  target_compile_definitions(rooflash_cuda PRIVATE ROOFLASH_WITH_CUDA)
+  target_compile_options(rooflash_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
+    -lineinfo --expt-relaxed-constexpr -Xptxas=-v,--warn-on-spills>)
+  target_link_libraries(rooflash_cuda PRIVATE warnings PUBLIC
+    rooflash_worker_loop rooflash_kernels rooflash_verify rooflash_statistics json
+    CUDA::cudart_static CUDA::cublas ${CMAKE_DL_LIBS})
+endif()

@@ -1,0 +1,20 @@
+# Writes OUTPUT: a C++ table of the FILES (relative to SOURCE) and of D3 as "d3.min.js".
+# Files become arrays of bytes: string literals have a length limit.
+set(text "#include \"core/embedded.hpp\"\n\nnamespace rooflash {\nnamespace {\n")
+set(table "")
+set(index 0)
+foreach(name IN LISTS FILES ITEMS d3.min.js)
+  if(name STREQUAL "d3.min.js")
+    file(READ ${D3} bytes HEX)
+  else()
+    file(READ ${SOURCE}/${name} bytes HEX)
+  endif()
+  string(REGEX REPLACE "(................................................)" "\\1\n" bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  string(APPEND text "const unsigned char kFile${index}[] = {\n${bytes}0};\n")
+  string(APPEND table "    {\"${name}\", {reinterpret_cast<const char*>(kFile${index}), sizeof(kFile${index}) - 1}},\n")
+  math(EXPR index "${index} + 1")
+endforeach()
+string(APPEND text "const EmbeddedFile kFiles[] = {\n${table}};\n}  // namespace\n
+std::span<const EmbeddedFile> embedded_files() { return kFiles; }\n\n}  // namespace rooflash\n")
+file(WRITE ${OUTPUT} "${text}")

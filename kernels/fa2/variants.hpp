@@ -1,0 +1,17 @@
+// What fa2 is compiled for: the instantiation list, the dispatch table and the answer to "supported?".
+#pragma once
+
+#include "kernel.hpp"
+
+namespace rooflash::fa2 {
+
+inline constexpr unsigned kMasks = kMaskNone | kMaskCausal;
+
+inline constexpr Variant kVariants[] = {
+    {Pass::fwd, 64, DType::bf16, kMasks, 80, 999},
+    {Pass::fwd, 64, DType::fp16, kMasks, 80, 999},
+    {Pass::fwd, 128, DType::bf16, kMasks, 80, 999},
+    {Pass::fwd, 128, DType::fp16, kMasks, 80, 999},
+};
+
+}  // namespace rooflash::fa2

@@ -1,0 +1,98 @@
+#include "kernel.hpp"
+
+#include <algorithm>
+
+namespace rooflash {
+namespace {
+
+unsigned mask_bit(const Mask& mask) {
+  if (mask.kind == MaskKind::none) return kMaskNone;
+  if (mask.kind == MaskKind::window) return kMaskWindow;
+  return mask.align == Align::bottom_right ? kMaskCausal : kMaskCausalTopLeft;
+}
+
+template <class Values>
+std::string join(const Values& values) {
+  std::string text;
+  for (const auto& value : values) {
+    if (!text.empty()) text += ", ";
+    text += value;
+  }
+  return text;
+}
+
+// Values of one field over the variants, each once, in table order.
+template <class Field>
+std::vector<std::string> distinct(const Kernel& kernel, Field field) {
+  std::vector<std::string> values;
+  for (const Variant& variant : kernel.variants) {
+    const std::string value(field(variant));
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  }
+  return values;
+}
+
+std::string sm_text(int sm) { return "sm_" + std::to_string(sm); }
+
+}  // namespace
+
+std::string mask_names(unsigned masks) {
+  std::vector<std::string> names;
+  if ((masks & kMaskNone) != 0) names.emplace_back("none");
+  if ((masks & kMaskCausal) != 0) names.emplace_back("causal");
+  if ((masks & kMaskCausalTopLeft) != 0) names.emplace_back("causal top-left");
+  if ((masks & kMaskWindow) != 0) names.emplace_back("window");
+  return join(names);
+}
+
+const Variant* find_variant(const Kernel& kernel, const Problem& problem, int sm,
+                            std::string* reason) {
+  std::vector<const Variant*> left;
+  for (const Variant& variant : kernel.variants) left.push_back(&variant);
+  const std::string name(kernel.name);
+  // Narrows by one property at a time, so that the reason names the first one that nothing serves.
+  const auto narrow = [&](const std::string& asked, const auto& serves, const auto& label) {
+    std::vector<const Variant*> kept;
+    std::copy_if(left.begin(), left.end(), std::back_inserter(kept),
+                 [&](const Variant* v) { return serves(*v); });
+    if (kept.empty() && reason != nullptr) {
+      *reason = name + " has no " + asked + "; compiled: " + join(distinct(kernel, label));
+    }
+    left = std::move(kept);
+    return !left.empty();
+  };
+  const unsigned mask = mask_bit(problem.mask);
+  const std::int64_t width = std::max(problem.headdim, problem.headdim_v);
+  const bool found =
+      narrow(
+          std::string(to_string(problem.pass)) + " pass",
+          [&](const Variant& v) { return v.pass == problem.pass; },
+          [](const Variant& v) { return to_string(v.pass); }) &&
+      narrow(
+          std::string(to_string(problem.dtype)) + " variant",
+          [&](const Variant& v) { return v.dtype == problem.dtype; },
+          [](const Variant& v) { return to_string(v.dtype); }) &&
+      narrow(
+          mask_names(mask) + " mask", [&](const Variant& v) { return (v.masks & mask) != 0; },
+          [](const Variant& v) { return mask_names(v.masks); }) &&
+      narrow(
+          "head dim " + std::to_string(width), [&](const Variant& v) { return v.headdim >= width; },
+          [](const Variant& v) { return "up to " + std::to_string(v.headdim); }) &&
+      narrow(
+          "variant for " + sm_text(sm),
+          [&](const Variant& v) { return sm == 0 || (v.sm_min <= sm && sm <= v.sm_max); },
+          [](const Variant& v) { return sm_text(v.sm_min) + " to " + sm_text(v.sm_max); });
+  if (!found) return nullptr;
+  if (kernel.limits != nullptr) {
+    const std::string limit = kernel.limits(problem);
+    if (!limit.empty()) {
+      if (reason != nullptr) *reason = limit;
+      return nullptr;
+    }
+  }
+  return *std::min_element(left.begin(), left.end(), [](const Variant* a, const Variant* b) {
+    return a->headdim < b->headdim;
+  });
+}
+
+}  // namespace rooflash

@@ -1,0 +1,141 @@
+// The contract between rooflash and a kernel family. A family is one folder and one line in
+// registry.cpp. Plain data and function pointers; CUDA-free, so that `rooflash list` answers anywhere.
+//
+// A kernel cannot set its own tolerance, FLOP count or inputs: those belong to verify/ and model/.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "core/record.hpp"
+
+struct CUstream_st;  // cudaStream_t without the CUDA headers
+
+namespace rooflash {
+
+class TwoLevelMemory;  // kernels/common/two_level_memory.hpp
+
+// Device pointers of one case. Shapes as in core/problem.hpp.
+struct Tensors {
+  const void* q = nullptr;    // [batch, seqlen_q, heads_q, headdim]
+  const void* k = nullptr;    // [batch, seqlen_kv, heads_kv, headdim]
+  const void* v = nullptr;    // [batch, seqlen_kv, heads_kv, headdim_v]
+  void* o = nullptr;          // [batch, seqlen_q, heads_q, headdim_v]
+  float* lse = nullptr;       // [batch, heads_q, seqlen_q], natural log
+  void* workspace = nullptr;  // Kernel::workspace_bytes(problem) bytes, 256-byte aligned
+};
+
+// Host tensors of one case, same layout, every value already rounded to the problem's dtype.
+struct HostTensors {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  float* o = nullptr;
+  float* lse = nullptr;
+};
+
+struct DeviceLimits {
+  int sm = 0;  // compute capability, 90 for 9.0
+  int sm_count = 0;
+  std::int64_t smem_per_block_bytes = 0;  // opt-in maximum
+};
+
+// A launch closure owns whatever it needs (tensor maps, attributes, handles) and only enqueues work.
+using Launch = std::function<void(CUstream_st*)>;
+struct Prepared {
+  Launch launch;
+  Resources resources;  // of the main kernel
+};
+
+// Masks a variant handles, as bits.
+enum MaskSet : unsigned {
+  kMaskNone = 1,
+  kMaskCausal = 2,          // bottom-right
+  kMaskCausalTopLeft = 4,
+  kMaskWindow = 8,          // both alignments
+};
+
+// One compiled instantiation. The table of a family is at once the instantiation list, the dispatch
+// table and the answer to "is this supported?".
+struct Variant {
+  Pass pass;
+  int headdim;  // also serves smaller head dims, padded in shared memory
+  DType dtype;
+  unsigned masks;  // MaskSet bits
+  int sm_min;
+  int sm_max;  // inclusive
+};
+
+// Builds the launch of one case. Runs on the worker, with the device current. Throws Error.
+using PrepareFn = Prepared (*)(const Problem&, const Tensors&, const DeviceLimits&);
+
+// Tile of the outer loops in rows: queries and keys per step.
+struct Tile {
+  std::int64_t block_q = 0;
+  std::int64_t block_kv = 0;
+};
+
+// Bytes one tensor moves between the slow memory (L2 side) and SRAM (an SM).
+struct Stream {
+  std::string_view tensor;       // "q", "k", "v", "o", "lse", "scores", "weights", ...
+  std::int64_t unique_bytes;     // footprint
+  std::int64_t read_bytes;       // SRAM <- slow memory, over the whole run
+  std::int64_t write_bytes;      // SRAM -> slow memory
+  std::int64_t shared_by_tiles;  // query tiles that run side by side and read the same bytes (>= 1)
+};
+
+enum class TensorPath { none, mma_sync, wgmma, cublas };
+
+// What one run moves and computes: the closed form that `host` must match to the byte.
+struct Traffic {
+  std::vector<Stream> streams;
+  double tensor_ops = 0;  // executed multiply-adds x 2, with tile padding and masked tiles
+  double exp_ops = 0;     // exponentials executed
+  double tiles = 0;       // independent units of work (CTAs), for the wave model
+  int launches = 1;
+  TensorPath path = TensorPath::none;
+  std::int64_t read_bytes() const {
+    std::int64_t sum = 0;
+    for (const Stream& s : streams) sum += s.read_bytes;
+    return sum;
+  }
+  std::int64_t write_bytes() const {
+    std::int64_t sum = 0;
+    for (const Stream& s : streams) sum += s.write_bytes;
+    return sum;
+  }
+};
+
+// One family: a kernel and its step of the ladder.
+struct Kernel {
+  std::string_view name;
+  std::string_view summary;  // one line
+  std::string_view source;   // paper and section
+  std::span<const Variant> variants;
+  // Why this problem is outside the family beyond what the variant table says; "" when fine.
+  std::string (*limits)(const Problem&) = nullptr;
+  std::int64_t (*workspace_bytes)(const Problem&) = nullptr;
+  // The tile used with `sram_bytes` of SRAM: the compiled one where it fits, else halved until it
+  // does. Throws UsageError where not even the smallest fits.
+  Tile (*tile)(const Problem&, std::int64_t sram_bytes) = nullptr;
+  // The family's algorithm on the CPU over an instrumented two-level memory: same loop order,
+  // rescaling and rounding points as the GPU kernel.
+  void (*host)(const Problem&, const HostTensors&, Tile, TwoLevelMemory&) = nullptr;
+  Traffic (*traffic)(const Problem&, Tile) = nullptr;
+  bool hidden = false;  // test families: only with list --hidden or when named
+};
+
+// The variant that serves `problem` on `sm`, or nullptr with the reason in `*reason` ("fa2 has no
+// e4m3 variant; compiled: fp16, bf16"). `sm` 0 asks whether any GPU could.
+const Variant* find_variant(const Kernel& kernel, const Problem& problem, int sm,
+                            std::string* reason);
+
+// "none", "causal", ... for messages and lists.
+std::string mask_names(unsigned masks);
+
+}  // namespace rooflash

@@ -1,0 +1,49 @@
+// What the worker loop drives: one device, real or simulated.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/record.hpp"
+#include "worker/protocol.hpp"
+
+namespace rooflash {
+
+using PhaseSink = std::function<void(std::string_view phase)>;
+
+struct DoctorCheck {
+  std::string name;
+  bool ok = true;
+  std::string detail;
+  std::string fix;  // what to do where not ok
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual DeviceInfo device() = 0;
+  // driver, cuda, cudnn and visible_devices of the environment; the rest belongs to the driver.
+  virtual Environment environment() = 0;
+  // Runs one case to its end. Faults of the case become the row's status; only what makes the
+  // worker itself unusable throws.
+  virtual Row run(const CaseRequest& request, const PhaseSink& phase) = 0;
+  virtual Ceilings ceilings() = 0;
+  virtual std::vector<DoctorCheck> doctor() = 0;
+  // True once the device can run nothing more in this process (sticky error).
+  virtual bool lost() const { return false; }
+};
+
+// `gpu` is a key of suites/gpus.json ("h200").
+std::unique_ptr<Backend> make_sim_backend(const std::string& gpu);
+// Device `ordinal` of the CUDA runtime. Throws Error(no_gpu) where there is none.
+std::unique_ptr<Backend> make_cuda_backend(int ordinal);
+// JSON of all CUDA devices for `rooflash-worker --devices`; throws Error(no_gpu) without a driver.
+std::vector<DeviceInfo> cuda_devices();
+
+// Fills what follows from the rest of the row: case id, hashes, FLOPs, bytes, rates. The one place
+// where a row's derived figures are made.
+Row start_row(const CaseRequest& request, const DeviceInfo& device);
+
+}  // namespace rooflash
