@@ -1,0 +1,32 @@
+// The filter language of -f: which cases to keep.
+//
+//   kernel:fa2 dtype:(bf16 OR fp16) seqlen:>=4k -causal:true
+//
+// Terms side by side must all hold (AND may be written), OR separates alternatives, - negates and
+// parentheses group. Values of names may hold '*'; values of numbers may start with >=, <=, > or <.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/problem.hpp"
+
+namespace rooflash {
+
+class Filter {
+ public:
+  Filter() = default;  // keeps everything
+
+  // Throws UsageError with the column and what was expected there.
+  static Filter parse(std::string_view text);
+
+  bool matches(std::string_view kernel, const Problem& problem, std::string_view device) const;
+
+  struct Node;
+
+ private:
+  std::shared_ptr<const Node> root_;
+};
+
+}  // namespace rooflash
