@@ -1,0 +1,137 @@
+#include "record/check.hpp"
+
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+
+namespace rooflash {
+namespace {
+
+class RowCheck {
+ public:
+  RowCheck(const Row& row, std::string_view place) : row_(row), place_(place) {}
+
+  void run() const {
+    const std::string problem = invalid_reason(row_.problem);
+    if (!problem.empty()) fail("problem", problem);
+    if (row_.case_id.empty()) fail("case", "is empty");
+    if (row_.round < 0) fail("round", "is negative");
+    check_status();
+    if (row_.time_us) check_time(*row_.time_us);
+    check_sizes();
+    check_counters();
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view field, const std::string& what) const {
+    throw UsageError(std::string(place_) + "." + std::string(field) + ": " + what);
+  }
+
+  void check_status() const {
+    const std::string status(to_string(row_.status));
+    const bool ok = row_.status == Status::ok;
+    if (!ok && row_.time_us) fail("time_us", "a time on a row whose status is " + status);
+    if (ok && !row_.time_us && !row_.missing.contains("time_us")) {
+      fail("time_us", "an ok row without a time, and missing gives no reason");
+    }
+    if (!ok && row_.reason.empty()) fail("reason", "is empty on a row whose status is " + status);
+    if (ok && row_.verify.status == "failed") {
+      fail("verify.status", "failed verification on a row whose status is ok");
+    }
+    if (row_.simulated != row_.device.starts_with("sim:")) {
+      fail("simulated", "contradicts the device \"" + printable(row_.device, 60) + "\"");
+    }
+  }
+
+  void check_time(const TimeUs& time) const {
+    if (time.n < 1) fail("time_us.n", "must be positive");
+    if (time.n != static_cast<std::int64_t>(time.samples.size())) {
+      fail("time_us.n", std::to_string(time.n) + ", but there are " +
+                            std::to_string(time.samples.size()) + " samples");
+    }
+    for (double sample : time.samples) {
+      if (!(sample > 0)) fail("time_us.samples", "a time that is not positive");
+    }
+    if (!(time.min > 0)) fail("time_us.min", "must be positive");
+    if (time.min > time.median) fail("time_us.min", "is above the median");
+    if (time.ci95_low > time.median || time.median > time.ci95_high) {
+      fail("time_us.ci95", "does not enclose the median");
+    }
+    if (row_.clock_mhz && !row_.clock_mhz->samples.empty() &&
+        row_.clock_mhz->samples.size() != time.samples.size()) {
+      fail("clock_mhz.samples", "not as many as the time samples");
+    }
+  }
+
+  void not_negative(std::string_view field, OptDouble value) const {
+    if (value && *value < 0) fail(field, "is negative");
+  }
+  void not_negative(std::string_view field, OptInt value) const {
+    if (value && *value < 0) fail(field, "is negative");
+  }
+
+  void check_sizes() const {
+    not_negative("model.pairs", OptInt(row_.model.pairs));
+    not_negative("model.flops", OptDouble(row_.model.flops));
+    not_negative("model.compulsory_bytes", OptInt(row_.model.compulsory_bytes));
+    not_negative("memory.workspace_bytes", row_.memory.workspace_bytes);
+    not_negative("memory.peak_bytes", row_.memory.peak_bytes);
+    not_negative("memory.needed_bytes", row_.memory.needed_bytes);
+    not_negative("memory.free_bytes", row_.memory.free_bytes);
+    not_negative("resources.registers", row_.resources.registers);
+    not_negative("resources.spill_bytes", row_.resources.spill_bytes);
+    not_negative("resources.smem_bytes", row_.resources.smem_bytes);
+    not_negative("resources.threads", row_.resources.threads);
+    not_negative("resources.grid", row_.resources.grid);
+  }
+
+  void check_counters() const {
+    const Counters& counters = row_.counters;
+    const std::pair<const char*, const OptDouble*> values[] = {
+        {"counters.hbm_read_bytes", &counters.hbm_read_bytes},
+        {"counters.hbm_write_bytes", &counters.hbm_write_bytes},
+        {"counters.sm_l2_read_bytes", &counters.sm_l2_read_bytes},
+        {"counters.sm_l2_write_bytes", &counters.sm_l2_write_bytes},
+        {"counters.tensor_ops", &counters.tensor_ops},
+        {"counters.tensor_pipe_pct", &counters.tensor_pipe_pct},
+        {"counters.xu_pipe_pct", &counters.xu_pipe_pct},
+        {"counters.gpu_time_us", &counters.gpu_time_us},
+        {"counters.sm_clock_mhz", &counters.sm_clock_mhz},
+    };
+    for (const auto& [field, value] : values) {
+      not_negative(field, *value);
+      const bool explained = row_.missing.contains(field) || !counters.reason.empty();
+      if (counters.status == "ok" && !*value && !explained) {
+        fail(field, "null though counters.status is ok, and missing gives no reason");
+      }
+      if (counters.status != "ok" && *value) {
+        fail(field, "a value though counters.status is " + counters.status);
+      }
+    }
+  }
+
+  const Row& row_;
+  std::string_view place_;
+};
+
+}  // namespace
+
+void check_row(const Row& row, std::string_view place) { RowCheck(row, place).run(); }
+
+void check_record(const Record& record, std::string_view place) {
+  const std::string prefix = place.empty() ? "" : std::string(place) + ": ";
+  std::set<std::tuple<std::string_view, std::string_view, int>> seen;
+  for (std::size_t i = 0; i < record.rows.size(); ++i) {
+    const Row& row = record.rows[i];
+    if (!seen.emplace(row.case_id, row.device, row.round).second) {
+      throw UsageError(prefix + "rows[" + std::to_string(i) + "].case: \"" +
+                       printable(row.case_id) + "\" on " + printable(row.device, 60) +
+                       ", round " + std::to_string(row.round) + ", stands twice");
+    }
+  }
+}
+
+}  // namespace rooflash
