@@ -11,14 +11,15 @@ rooflash_require(CLI11_INCLUDE libcli11-dev)
 find_path(JSON_INCLUDE nlohmann/json.hpp)
 rooflash_require(JSON_INCLUDE nlohmann-json3-dev)
 find_path(FMT_INCLUDE fmt/format.h)
-find_library(FMT_STATIC libfmt.a)
-rooflash_require(FMT_STATIC libfmt-dev)
+rooflash_require(FMT_INCLUDE libfmt-dev)
 find_file(D3_JS d3.min.js PATHS /usr/share/nodejs/d3/dist NO_DEFAULT_PATH)
 rooflash_require(D3_JS node-d3)
 
-add_library(fmt STATIC IMPORTED)
-set_target_properties(fmt PROPERTIES IMPORTED_LOCATION ${FMT_STATIC}
-                                     INTERFACE_INCLUDE_DIRECTORIES ${FMT_INCLUDE})
+# Header-only, because Debian ships fmt as a shared library alone: a built binary then runs where fmt
+# is not installed.
+add_library(fmt INTERFACE)
+target_include_directories(fmt SYSTEM INTERFACE ${FMT_INCLUDE})
+target_compile_definitions(fmt INTERFACE FMT_HEADER_ONLY)
 add_library(json INTERFACE)
 target_include_directories(json SYSTEM INTERFACE ${JSON_INCLUDE})
 add_library(cli11 INTERFACE)
