@@ -79,5 +79,6 @@ if(ROOFLASH_CUDA)
     -lineinfo --expt-relaxed-constexpr -Xptxas=-v,--warn-on-spills>)
   target_link_libraries(rooflash_cuda PRIVATE warnings PUBLIC
     rooflash_worker_loop rooflash_kernels rooflash_verify rooflash_statistics json
-    CUDA::cudart_static CUDA::cublas ${CMAKE_DL_LIBS})
+    CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CMAKE_DL_LIBS})
+  add_library(rooflash_measure ALIAS rooflash_cuda)  # tests/unit/measure: its host parts
 endif()
