@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/hash.hpp"
 #include "core/version.hpp"
 
 namespace rooflash {
@@ -127,16 +128,8 @@ std::string case_id(std::string_view kernel, const Problem& p) {
 }
 
 std::string definition_hash(std::string_view kernel, const Problem& p) {
-  const std::string text = case_id(kernel, p) + '|' + std::string(kFlopConvention) + '|' +
-                           std::string(kVerifyRule) + '|' + std::string(kInputsVersion);
-  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a, 64 bits
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  }
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string hex(16, '0');
-  for (std::size_t i = 16; i-- > 0; hash >>= 4U) hex[i] = kHex[hash & 15U];
-  return hex;
+  return hash_hex(case_id(kernel, p) + '|' + std::string(kFlopConvention) + '|' +
+                  std::string(kVerifyRule) + '|' + std::string(kInputsVersion));
 }
 
 std::string_view to_string(Pass pass) { return pass == Pass::fwd ? "fwd" : "bwd"; }
