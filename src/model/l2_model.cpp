@@ -1,0 +1,47 @@
+#include "model/l2_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rooflash {
+namespace {
+
+// Bytes that a stream would move to and from HBM if L2 held nothing between passes.
+double touched_bytes(const Stream& stream, double running_tiles) {
+  const double together =
+      std::clamp(static_cast<double>(stream.shared_by_tiles), 1.0, running_tiles);
+  const auto read = static_cast<double>(stream.read_bytes);
+  const auto once = static_cast<double>(std::min(stream.unique_bytes, stream.read_bytes));
+  return static_cast<double>(stream.write_bytes) + std::max(once, read / together);
+}
+
+// Bytes of a stream's footprint in use at one time.
+double live_bytes(const Stream& stream, const Traffic& traffic, double running_tiles) {
+  const auto unique = static_cast<double>(stream.unique_bytes);
+  const bool reused = stream.read_bytes + stream.write_bytes > stream.unique_bytes;
+  if (!reused) return 0;
+  const bool handed_on = traffic.launches > 1 && stream.read_bytes > 0 && stream.write_bytes > 0;
+  if (handed_on) return unique;
+  const auto group = static_cast<double>(std::max<std::int64_t>(stream.shared_by_tiles, 1));
+  const double running_groups = std::ceil(running_tiles / group);
+  return unique * std::min(1.0, running_groups * group / std::max(traffic.tiles, 1.0));
+}
+
+}  // namespace
+
+double hbm_bytes(const Traffic& traffic, const L2Cache& cache) {
+  const double running = std::clamp(cache.running_tiles, 1.0, std::max(traffic.tiles, 1.0));
+  double live = 0;
+  for (const Stream& stream : traffic.streams) live += live_bytes(stream, traffic, running);
+  const auto capacity = static_cast<double>(cache.capacity_bytes);
+  const double missing = live > capacity ? 1 - capacity / live : 0;
+  double bytes = 0;
+  for (const Stream& stream : traffic.streams) {
+    const double touched = touched_bytes(stream, running);
+    const double once = std::min(static_cast<double>(stream.unique_bytes), touched);
+    bytes += once + (touched - once) * missing;
+  }
+  return bytes;
+}
+
+}  // namespace rooflash
