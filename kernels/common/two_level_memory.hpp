@@ -13,6 +13,10 @@ namespace rooflash {
 
 class TwoLevelMemory;
 
+// `element_bytes` of accumulators: they live in the register file, which is no part of the SRAM that
+// sets the tile size.
+inline constexpr std::int64_t kInRegisters = 0;
+
 // A rows x cols block of fp32 values held in SRAM; `element_bytes` is what one value occupies there.
 // Frees its SRAM when destroyed. Move-only.
 class SramTile {

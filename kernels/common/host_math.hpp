@@ -1,0 +1,74 @@
+// What the host algorithms share: addresses in the b s h d layout, products of SRAM tiles, and the
+// choice of a tile that fits. CUDA-free.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "common/two_level_memory.hpp"
+#include "core/error.hpp"
+#include "core/problem.hpp"
+#include "kernel.hpp"
+
+namespace rooflash {
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Offset of (batch, row, head, 0) in a [batch, seqlen, heads, width] tensor, in elements.
+inline std::int64_t row_offset(std::int64_t batch, std::int64_t row, std::int64_t head,
+                               std::int64_t seqlen, std::int64_t heads, std::int64_t width) {
+  return ((batch * seqlen + row) * heads + head) * width;
+}
+
+// sum[i][j] += a[i] . b[j], over all of a's and b's rows and columns.
+inline void add_product_transposed(SramTile& sum, const SramTile& a, const SramTile& b) {
+  for (std::int64_t i = 0; i < a.rows(); ++i) {
+    for (std::int64_t j = 0; j < b.rows(); ++j) {
+      float dot = sum.at(i, j);
+      for (std::int64_t k = 0; k < a.cols(); ++k) dot += a.at(i, k) * b.at(j, k);
+      sum.at(i, j) = dot;
+    }
+  }
+}
+
+// sum[i] += sum over k of a[i][k] b[k], for the columns of b.
+inline void add_product(SramTile& sum, const SramTile& a, const SramTile& b) {
+  for (std::int64_t i = 0; i < a.rows(); ++i) {
+    float* target = sum.row(i);
+    for (std::int64_t k = 0; k < b.rows(); ++k) {
+      const float weight = a.at(i, k);
+      const float* source = b.row(k);
+      for (std::int64_t j = 0; j < b.cols(); ++j) target[j] += weight * source[j];
+    }
+  }
+}
+
+// `tile` with both sides halved until `needed_bytes(tile)` is at most `sram_bytes`. Throws
+// UsageError where not even a 1 x 1 tile fits.
+template <class NeededBytes>
+Tile fit_tile(Tile tile, std::int64_t sram_bytes, NeededBytes needed_bytes) {
+  while (needed_bytes(tile) > sram_bytes) {
+    if (tile.block_q == 1 && tile.block_kv == 1) {
+      throw UsageError("the smallest tile needs " + std::to_string(needed_bytes(tile)) +
+                           " bytes of SRAM and there are " + std::to_string(sram_bytes),
+                       "use a larger --sram");
+    }
+    tile = {std::max<std::int64_t>(1, tile.block_q / 2),
+            std::max<std::int64_t>(1, tile.block_kv / 2)};
+  }
+  return tile;
+}
+
+// A stream that is only read, or only written, as often as `bytes` says.
+inline Stream read_stream(std::string_view tensor, std::int64_t unique, std::int64_t bytes,
+                          std::int64_t shared_by_tiles) {
+  return {tensor, unique, bytes, 0, shared_by_tiles};
+}
+inline Stream write_stream(std::string_view tensor, std::int64_t bytes) {
+  return {tensor, bytes, 0, bytes, 1};
+}
+
+}  // namespace rooflash
