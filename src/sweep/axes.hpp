@@ -24,7 +24,7 @@ struct Axes {
   std::vector<std::string> kernels;  // elements of --kernel ("fa2", "^naive"); empty: all built in
   std::vector<Pass> passes = {Pass::fwd};
   std::vector<DType> dtypes = {DType::bf16};
-  std::vector<Headdim> headdims = {{}};
+  std::vector<Headdim> headdims = {Headdim{}};
   std::optional<std::int64_t> headdim_v;  // replaces every v of `headdims`
   std::vector<std::int64_t> seqlens_kv = {512, 1024, 2048, 4096, 8192, 16384};
   std::vector<std::int64_t> seqlens_q;  // empty: as seqlen_kv

@@ -1,0 +1,300 @@
+#include "sweep/axes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "model/suggest.hpp"
+#include "sweep/list_grammar.hpp"
+
+namespace rooflash {
+namespace {
+
+constexpr std::size_t kMaxProblems = 100000;
+
+// Names of an enumeration, in its order, and back.
+template <class Value>
+std::vector<Value> select_values(std::string_view text, const std::vector<Value>& values,
+                                 std::string_view flag) {
+  std::vector<std::string> names;
+  for (const Value value : values) names.emplace_back(to_string(value));
+  std::vector<Value> selected;
+  for (const std::string& name : select_names(parse_elements(text, flag), names, flag)) {
+    const auto at = std::find(names.begin(), names.end(), name) - names.begin();
+    selected.push_back(values[static_cast<std::size_t>(at)]);
+  }
+  return selected;
+}
+
+// "128", "192-128" (Q and K, then V), or a range.
+std::vector<Headdim> parse_headdims(std::string_view text, std::string_view flag) {
+  std::vector<Headdim> headdims;
+  for (const std::string& element : parse_elements(text, flag)) {
+    const std::size_t dash = element.find('-');
+    if (dash != std::string::npos && dash > 0) {
+      headdims.push_back({parse_count(element.substr(0, dash), flag),
+                          parse_count(element.substr(dash + 1), flag)});
+      continue;
+    }
+    for (const std::int64_t d : parse_counts(element, flag)) headdims.push_back({d, d});
+  }
+  return headdims;
+}
+
+std::vector<bool> parse_causal(std::string_view text, std::string_view flag) {
+  if (text == "true") return {true};
+  if (text == "false") return {false};
+  if (text == "both") return {false, true};
+  throw UsageError(fmt::format("{}: '{}' is not true, false or both", flag, printable(text)));
+}
+
+std::pair<std::int64_t, std::int64_t> parse_window(std::string_view text, std::string_view flag) {
+  const auto side = [&](std::string_view part) -> std::int64_t {
+    if (part == "inf" || part == "-1") return kUnbounded;
+    return part == "0" ? 0 : parse_count(part, flag);
+  };
+  const std::size_t comma = text.find(',');
+  if (comma == std::string_view::npos) {
+    throw UsageError(fmt::format("{}: '{}' has no right side", flag, printable(text)),
+                     "write LEFT,RIGHT, such as 255,0 or inf,128");
+  }
+  return {side(text.substr(0, comma)), side(text.substr(comma + 1))};
+}
+
+void add_options(Axes& axes, std::string_view text, std::string_view flag) {
+  for (const std::string& element : parse_elements(text, flag)) {
+    const std::size_t equals = element.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == element.size()) {
+      throw UsageError(fmt::format("{}: '{}' is not NAME=VALUE", flag, printable(element)));
+    }
+    // Options become part of case ids, which stay greppable and safe as file names.
+    for (const char c : element) {
+      const bool safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                        c == '_' || c == '-' || c == '.' || c == '=';
+      if (!safe) {
+        throw UsageError(fmt::format("{}: '{}' may hold only letters, digits, '_', '-' and '.'",
+                                     flag, printable(element)));
+      }
+    }
+    axes.options[element.substr(0, equals)] = element.substr(equals + 1);
+  }
+}
+
+using Setter = void (*)(Axes&, std::string_view text, std::string_view flag);
+
+struct AxisEntry {
+  std::string name;
+  Setter set;
+};
+
+// Setting one of two ways to say the same (batch-size or total-tokens) takes back the other, so that
+// a flag overrides a suite.
+const std::vector<AxisEntry>& entries() {
+  using Text = std::string_view;
+  static const std::vector<AxisEntry> table = {
+      {"kernel", [](Axes& a, Text t, Text f) { a.kernels = parse_elements(t, f); }},
+      {"pass",
+       [](Axes& a, Text t, Text f) {
+         a.passes = select_values<Pass>(t, {Pass::fwd, Pass::bwd}, f);
+       }},
+      {"dtype",
+       [](Axes& a, Text t, Text f) {
+         a.dtypes =
+             select_values<DType>(t, {DType::fp32, DType::fp16, DType::bf16, DType::e4m3}, f);
+       }},
+      {"headdim",
+       [](Axes& a, Text t, Text f) {
+         a.headdims = parse_headdims(t, f);
+         a.headdim_v.reset();
+       }},
+      {"headdim-v", [](Axes& a, Text t, Text f) { a.headdim_v = parse_count(t, f); }},
+      {"seqlen", [](Axes& a, Text t, Text f) { a.seqlens_kv = parse_counts(t, f); }},
+      {"seqlen-q", [](Axes& a, Text t, Text f) { a.seqlens_q = parse_counts(t, f); }},
+      {"batch-size", [](Axes& a, Text t, Text f) { a.batches = parse_counts(t, f); }},
+      {"total-tokens",
+       [](Axes& a, Text t, Text f) {
+         a.total_tokens = parse_count(t, f);
+         a.batches.clear();
+       }},
+      {"nheads", [](Axes& a, Text t, Text f) { a.nheads = parse_counts(t, f); }},
+      {"hidden-size",
+       [](Axes& a, Text t, Text f) {
+         a.hidden_size = parse_count(t, f);
+         a.nheads.clear();
+       }},
+      {"nheads-kv", [](Axes& a, Text t, Text f) { a.nheads_kv = parse_counts(t, f); }},
+      {"gqa-ratio",
+       [](Axes& a, Text t, Text f) {
+         a.gqa_ratio = parse_count(t, f);
+         a.nheads_kv.clear();
+       }},
+      {"causal", [](Axes& a, Text t, Text f) { a.causal = parse_causal(t, f); }},
+      {"align",
+       [](Axes& a, Text t, Text f) {
+         const std::optional<Align> align = parse_align(t);
+         if (!align) {
+           throw UsageError(fmt::format("{}: unknown name '{}'", f, printable(t)),
+                            suggest(t, {"bottom-right", "top-left"}));
+         }
+         a.align = *align;
+       }},
+      {"window", [](Axes& a, Text t, Text f) { a.window = parse_window(t, f); }},
+      {"distribution",
+       [](Axes& a, Text t, Text f) {
+         a.distributions = select_values<Distribution>(
+             t,
+             {Distribution::normal, Distribution::outlier, Distribution::large,
+              Distribution::negative, Distribution::constant, Distribution::biased,
+              Distribution::peaky},
+             f);
+       }},
+      {"option", add_options},
+      {"device", [](Axes& a, Text t, Text f) { a.devices = parse_elements(t, f); }},
+  };
+  return table;
+}
+
+// A mask in its simplest form, so that one problem has one case id: a window without bounds is no
+// mask, one bounded by the diagonal alone is causal, and without a mask there is nothing to align.
+Mask normalised(Mask mask) {
+  if (mask.kind == MaskKind::window && mask.left == kUnbounded) {
+    if (mask.right == kUnbounded) mask.kind = MaskKind::none;
+    if (mask.right == 0) mask.kind = MaskKind::causal;
+  }
+  if (mask.kind != MaskKind::window) mask.left = mask.right = kUnbounded;
+  if (mask.kind == MaskKind::none) mask.align = Align::bottom_right;
+  return mask;
+}
+
+std::vector<Mask> masks(const Axes& axes) {
+  std::vector<bool> causal = axes.causal;
+  if (causal.empty()) causal = axes.window ? std::vector<bool>{false} : std::vector<bool>{false, true};
+  std::vector<Mask> result;
+  for (const bool is_causal : causal) {
+    Mask mask;
+    mask.align = axes.align;
+    mask.kind = is_causal ? MaskKind::causal : MaskKind::none;
+    if (axes.window) {
+      mask.kind = MaskKind::window;
+      mask.left = axes.window->first;
+      mask.right = is_causal ? 0 : axes.window->second;
+    }
+    result.push_back(normalised(mask));
+  }
+  return result;
+}
+
+// (query heads, KV heads) for one head dim.
+std::vector<std::pair<std::int64_t, std::int64_t>> heads(const Axes& axes, std::int64_t headdim) {
+  std::vector<std::int64_t> query = axes.nheads;
+  if (query.empty()) query = {std::max<std::int64_t>(1, axes.hidden_size / headdim)};
+  std::vector<std::pair<std::int64_t, std::int64_t>> result;
+  for (const std::int64_t hq : query) {
+    for (const std::int64_t hkv : axes.nheads_kv) result.emplace_back(hq, hkv);
+    if (!axes.nheads_kv.empty()) continue;
+    if (hq % axes.gqa_ratio != 0) {
+      throw UsageError(
+          fmt::format("nheads {} is not a multiple of gqa-ratio {}", hq, axes.gqa_ratio),
+          "each KV head serves the same number of query heads: change --nheads or --gqa-ratio");
+    }
+    result.emplace_back(hq, hq / axes.gqa_ratio);
+  }
+  return result;
+}
+
+// The shapes of one head dim: heads, lengths and batch. `base` holds the other axes.
+std::vector<Problem> shapes(const Axes& axes, const Problem& base) {
+  std::vector<Problem> result;
+  for (const auto& [hq, hkv] : heads(axes, base.headdim)) {
+    for (const std::int64_t kv : axes.seqlens_kv) {
+      const std::vector<std::int64_t> queries =
+          axes.seqlens_q.empty() ? std::vector<std::int64_t>{kv} : axes.seqlens_q;
+      const std::vector<std::int64_t> batches =
+          axes.batches.empty()
+              ? std::vector<std::int64_t>{std::max<std::int64_t>(1, axes.total_tokens / kv)}
+              : axes.batches;
+      for (const std::int64_t sq : queries) {
+        for (const std::int64_t batch : batches) {
+          Problem p = base;
+          p.heads_q = hq;
+          p.heads_kv = hkv;
+          p.seqlen_kv = kv;
+          p.seqlen_q = sq;
+          p.batch = batch;
+          result.push_back(std::move(p));
+        }
+      }
+    }
+  }
+  return result;
+}
+
+// Everything but the shapes, in grid order.
+std::vector<Problem> bases(const Axes& axes) {
+  std::vector<Problem> result;
+  for (const Pass pass : axes.passes) {
+    for (const DType dtype : axes.dtypes) {
+      for (const Headdim& headdim : axes.headdims) {
+        for (const Distribution distribution : axes.distributions) {
+          for (const Mask& mask : masks(axes)) {
+            Problem p;
+            p.pass = pass;
+            p.dtype = dtype;
+            p.headdim = headdim.qk;
+            p.headdim_v = axes.headdim_v.value_or(headdim.v);
+            p.distribution = distribution;
+            p.mask = mask;
+            p.options = axes.options;
+            result.push_back(std::move(p));
+          }
+        }
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+const std::vector<std::string>& axis_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const AxisEntry& entry : entries()) all.push_back(entry.name);
+    return all;
+  }();
+  return names;
+}
+
+void set_axis(Axes& axes, std::string_view name, std::string_view text, std::string_view flag) {
+  for (const AxisEntry& entry : entries()) {
+    if (entry.name == name) return entry.set(axes, text, flag);
+  }
+  throw UsageError(fmt::format("{}: unknown axis '{}'", flag, printable(name)),
+                   suggest(name, axis_names()));
+}
+
+std::vector<Problem> expand(const Axes& axes) {
+  std::vector<Problem> problems;
+  std::set<std::string> seen;
+  for (const Problem& base : bases(axes)) {
+    for (Problem& problem : shapes(axes, base)) {
+      const std::string reason = invalid_reason(problem);
+      if (!reason.empty()) {
+        throw UsageError(fmt::format("{} ({})", reason, case_id("problem", problem)),
+                         "change the axis flags or the suite");
+      }
+      if (!seen.insert(case_id("", problem)).second) continue;
+      if (problems.size() == kMaxProblems) {
+        throw UsageError(fmt::format("the axes give more than {} problems", kMaxProblems),
+                         "shorten an axis");
+      }
+      problems.push_back(std::move(problem));
+    }
+  }
+  return problems;
+}
+
+}  // namespace rooflash

@@ -1,0 +1,306 @@
+#include "sweep/filter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "model/suggest.hpp"
+
+namespace rooflash {
+namespace {
+
+struct Subject {
+  std::string_view kernel;
+  const Problem& problem;
+  std::string_view device;
+};
+
+using TextField = std::string (*)(const Subject&);
+using CountField = std::int64_t (*)(const Subject&);
+
+// What a key means: the text or the count of a case it is compared with.
+struct Key {
+  std::string name;
+  TextField text = nullptr;
+  CountField count = nullptr;
+};
+
+const std::vector<Key>& keys() {
+  static const std::vector<Key> table = {
+      {"kernel", [](const Subject& s) { return std::string(s.kernel); }},
+      {"device", [](const Subject& s) { return std::string(s.device); }},
+      {"case", [](const Subject& s) { return case_id(s.kernel, s.problem); }},
+      {"pass", [](const Subject& s) { return std::string(to_string(s.problem.pass)); }},
+      {"dtype", [](const Subject& s) { return std::string(to_string(s.problem.dtype)); }},
+      {"mask", [](const Subject& s) { return std::string(to_string(s.problem.mask.kind)); }},
+      {"causal",
+       [](const Subject& s) {
+         return std::string(s.problem.mask.kind == MaskKind::causal ? "true" : "false");
+       }},
+      {"align", [](const Subject& s) { return std::string(to_string(s.problem.mask.align)); }},
+      {"distribution",
+       [](const Subject& s) { return std::string(to_string(s.problem.distribution)); }},
+      {"batch-size", nullptr, [](const Subject& s) { return s.problem.batch; }},
+      {"nheads", nullptr, [](const Subject& s) { return s.problem.heads_q; }},
+      {"nheads-kv", nullptr, [](const Subject& s) { return s.problem.heads_kv; }},
+      {"gqa-ratio", nullptr,
+       [](const Subject& s) { return s.problem.heads_q / s.problem.heads_kv; }},
+      {"seqlen", nullptr, [](const Subject& s) { return s.problem.seqlen_kv; }},
+      {"seqlen-q", nullptr, [](const Subject& s) { return s.problem.seqlen_q; }},
+      {"headdim", nullptr, [](const Subject& s) { return s.problem.headdim; }},
+      {"headdim-v", nullptr, [](const Subject& s) { return s.problem.headdim_v; }},
+  };
+  return table;
+}
+
+// Closed sets: a value outside them can never match, so it is a mistake.
+const std::vector<std::pair<std::string, std::vector<std::string>>>& closed_values() {
+  static const std::vector<std::pair<std::string, std::vector<std::string>>> table = {
+      {"pass", {"fwd", "bwd"}},
+      {"dtype", {"fp32", "fp16", "bf16", "e4m3"}},
+      {"mask", {"none", "causal", "window"}},
+      {"causal", {"true", "false"}},
+      {"align", {"bottom-right", "top-left"}},
+      {"distribution",
+       {"normal", "outlier", "large", "negative", "constant", "biased", "peaky"}},
+  };
+  return table;
+}
+
+bool glob_match(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;  // place of the last '*', and the text it had eaten
+  std::size_t eaten = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      eaten = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++eaten;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+enum class Compare { equal, less, less_equal, greater, greater_equal };
+
+bool compare(std::int64_t value, Compare how, std::int64_t bound) {
+  switch (how) {
+    case Compare::equal: return value == bound;
+    case Compare::less: return value < bound;
+    case Compare::less_equal: return value <= bound;
+    case Compare::greater: return value > bound;
+    case Compare::greater_equal: return value >= bound;
+  }
+  return false;
+}
+
+}  // namespace
+
+struct Filter::Node {
+  enum class Kind { all_of, any_of, negate, match };
+  Kind kind = Kind::all_of;
+  std::vector<Node> children{};
+  const Key* key = nullptr;  // of match
+  std::string pattern{};
+  Compare how = Compare::equal;
+  std::int64_t bound = 0;
+
+  bool matches(const Subject& subject) const {
+    const auto holds = [&](const Node& child) { return child.matches(subject); };
+    switch (kind) {
+      case Kind::all_of: return std::all_of(children.begin(), children.end(), holds);
+      case Kind::any_of: return std::any_of(children.begin(), children.end(), holds);
+      case Kind::negate: return !children.front().matches(subject);
+      case Kind::match:
+        if (key->text != nullptr) return glob_match(pattern, key->text(subject));
+        return compare(key->count(subject), how, bound);
+    }
+    return false;
+  }
+};
+
+namespace {
+
+using Node = Filter::Node;
+
+// Recursive descent over
+//   any   := all { "OR" all }          all  := term { ["AND"] term }
+//   term  := "-" term | "(" any ")" | KEY ":" value | KEY ":(" value { "OR" value } ")"
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Node parse() {
+    Node node = any();
+    if (at_ < text_.size()) fail("unexpected ')'");
+    return node;
+  }
+
+ private:
+  static constexpr int kMaxDepth = 100;
+
+  [[noreturn]] void fail(const std::string& what, std::string hint = {}) const {
+    if (hint.empty()) hint = "for example: -f 'kernel:fa2 dtype:(bf16 OR fp16) seqlen:>=4k'";
+    throw UsageError(
+        fmt::format("--filter: {} at column {} of '{}'", what, at_ + 1, printable(text_)), hint);
+  }
+
+  void skip_spaces() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+  }
+  bool peek(char c) {
+    skip_spaces();
+    return at_ < text_.size() && text_[at_] == c;
+  }
+  bool accept(char c) {
+    if (!peek(c)) return false;
+    ++at_;
+    return true;
+  }
+  static bool in_word(char c) {
+    return c != ' ' && c != '\t' && c != '(' && c != ')' && c != '\n';
+  }
+  std::string_view word_at(std::size_t from) const {
+    std::size_t end = from;
+    while (end < text_.size() && in_word(text_[end])) ++end;
+    return text_.substr(from, end - from);
+  }
+  bool accept_word(std::string_view word) {
+    skip_spaces();
+    if (word_at(at_) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  Node any() {
+    if (++depth_ > kMaxDepth) fail("nested too deeply");
+    Node node{Node::Kind::any_of};
+    do {
+      node.children.push_back(all());
+    } while (accept_word("OR"));
+    --depth_;
+    return node;
+  }
+
+  Node all() {
+    Node node{Node::Kind::all_of};
+    for (;;) {
+      node.children.push_back(term());
+      const bool more = accept_word("AND");
+      skip_spaces();
+      const bool ends = at_ == text_.size() || text_[at_] == ')' || word_at(at_) == "OR";
+      if (!more && ends) return node;
+    }
+  }
+
+  Node term() {
+    if (accept('-')) {
+      if (++depth_ > kMaxDepth) fail("nested too deeply");
+      Node node{Node::Kind::negate};
+      node.children.push_back(term());
+      --depth_;
+      return node;
+    }
+    if (accept('(')) {
+      Node node = any();
+      if (!accept(')')) fail("expected ')'");
+      return node;
+    }
+    const Key& key = parse_key();
+    if (at_ == text_.size() || text_[at_] != '(') return value(key);
+    ++at_;
+    Node node{Node::Kind::any_of};
+    do {
+      skip_spaces();
+      node.children.push_back(value(key));
+    } while (accept_word("OR"));
+    if (!accept(')')) fail("expected OR or ')'");
+    return node;
+  }
+
+  const Key& parse_key() {
+    const std::string_view word = word_at(at_);
+    const std::size_t colon = word.find(':');
+    if (word.empty() || colon == std::string_view::npos || colon == 0) fail("expected KEY:VALUE");
+    const std::string_view name = word.substr(0, colon);
+    std::vector<std::string> names;
+    for (const Key& key : keys()) {
+      if (key.name == name) {
+        at_ += colon + 1;
+        return key;
+      }
+      names.push_back(key.name);
+    }
+    fail(fmt::format("unknown key '{}'", printable(name)), suggest(name, names));
+  }
+
+  Node value(const Key& key) {
+    const std::string_view word = word_at(at_);
+    if (word.empty()) fail(fmt::format("{} needs a value", key.name));
+    Node node{Node::Kind::match};
+    node.key = &key;
+    if (key.text != nullptr) {
+      check_closed(key, word);
+      node.pattern = std::string(word);
+    } else {
+      std::string_view number = word;
+      const std::pair<std::string_view, Compare> signs[] = {
+          {">=", Compare::greater_equal}, {"<=", Compare::less_equal}, {">", Compare::greater},
+          {"<", Compare::less},           {"=", Compare::equal}};
+      for (const auto& [sign, how] : signs) {
+        if (!number.starts_with(sign)) continue;
+        number.remove_prefix(sign.size());
+        node.how = how;
+        break;
+      }
+      node.bound = parse_count(number, fmt::format("--filter: {}", key.name));
+    }
+    at_ += word.size();
+    return node;
+  }
+
+  void check_closed(const Key& key, std::string_view word) const {
+    for (const auto& [name, values] : closed_values()) {
+      if (name != key.name) continue;
+      const bool known = std::any_of(values.begin(), values.end(), [&](const std::string& value) {
+        return glob_match(word, value);
+      });
+      if (!known) {
+        fail(fmt::format("{} is never '{}'", key.name, printable(word)), suggest(word, values));
+      }
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Filter Filter::parse(std::string_view text) {
+  Filter filter;
+  filter.root_ = std::make_shared<const Node>(Parser(text).parse());
+  return filter;
+}
+
+bool Filter::matches(std::string_view kernel, const Problem& problem,
+                     std::string_view device) const {
+  return root_ == nullptr || root_->matches({kernel, problem, device});
+}
+
+}  // namespace rooflash

@@ -1,0 +1,51 @@
+#include "sweep/repro.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace rooflash {
+namespace {
+
+// Quoted for a POSIX shell where it holds anything beyond the characters that never need it.
+std::string shell_word(std::string_view text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("_-.,:=/+@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return std::string(text);
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string side(std::int64_t bound) {
+  return bound == kUnbounded ? "inf" : fmt::format("{}", bound);
+}
+
+}  // namespace
+
+std::string repro_command(std::string_view kernel, const Problem& p, std::string_view device) {
+  std::string command = fmt::format(
+      "rooflash run --kernel {} --{} --dtype {} --batch-size {} --nheads {} --nheads-kv {} "
+      "--seqlen {} --seqlen-q {} --headdim {} --headdim-v {} --causal {} --align {}",
+      shell_word(kernel), to_string(p.pass), to_string(p.dtype), p.batch, p.heads_q, p.heads_kv,
+      p.seqlen_kv, p.seqlen_q, p.headdim, p.headdim_v, p.mask.kind == MaskKind::causal,
+      to_string(p.mask.align));
+  if (p.mask.kind == MaskKind::window) {
+    command += fmt::format(" --window {},{}", side(p.mask.left), side(p.mask.right));
+  }
+  command += fmt::format(" --distribution {}", to_string(p.distribution));
+  for (const auto& [key, value] : p.options) {
+    command += " --option " + shell_word(key + "=" + value);
+  }
+  return command + " --device " + shell_word(device);
+}
+
+}  // namespace rooflash
