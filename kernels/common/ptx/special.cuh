@@ -1,0 +1,22 @@
+// Special registers.
+#pragma once
+
+#include <cstdint>
+
+namespace rooflash::ptx {
+
+// Nanoseconds of a clock shared by the whole GPU.
+__device__ inline std::uint64_t globaltimer_ns() {
+  std::uint64_t time;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+  return time;
+}
+
+// The SM that the calling thread runs on.
+__device__ inline unsigned sm_id() {
+  unsigned id;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+  return id;
+}
+
+}  // namespace rooflash::ptx

@@ -1,0 +1,344 @@
+#include "measure/counters.hpp"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "gpu/check.hpp"
+#include "gpu/driver.hpp"
+#include "measure/cupti_api.hpp"
+
+namespace rooflash {
+namespace {
+
+// Why counting failed: a status of docs/formats.md and a text.
+struct Failure {
+  std::string status;
+  std::string reason;
+};
+
+Failure failure_of(const CuptiApi& api, CUptiResult code, const char* call) {
+  const std::string text = fmt::format("{}: {}", call, api.text(code));
+  switch (static_cast<int>(code)) {
+    case 35:  // CUPTI_ERROR_INSUFFICIENT_PRIVILEGES
+      return {"no_permission",
+              text + "; the driver keeps counters to administrators: run as root or with "
+                     "CAP_SYS_ADMIN (in a container --cap-add=SYS_ADMIN), or set "
+                     "NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot"};
+    case 40:  // CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES
+      return {"no_permission", text + "; profiling must be enabled for this vGPU on its host"};
+    case 26:  // CUPTI_ERROR_HARDWARE_BUSY
+      return {"busy", text + "; another process holds the counters (DCGM: dcgmi profile --pause)"};
+    case 39:  // CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+      return {"other_tool", text + "; a profiler is attached to this process"};
+    case 15:  // CUPTI_ERROR_NOT_INITIALIZED
+      return {"unavailable",
+              text + "; the driver is too old for " + api.path() +
+                  ", or libnvperf_host.so is not beside it"};
+    default:
+      return {"unavailable", text + " (" + api.path() + ")"};
+  }
+}
+
+// A zeroed parameter block with its size set. CUPTI wants the end of the last field, not sizeof.
+template <class Params>
+Params sized(std::size_t size) {
+  Params params{};
+  params.structSize = size;
+  return params;
+}
+#define ROOFLASH_PARAMS(type) sized<type##_Params>(type##_Params_STRUCT_SIZE)
+
+void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
+
+// A metric set compiled for the chip. The image must outlive every session that uses it: CUPTI keeps
+// the pointer. 64-bit words, because it must be aligned to 8 bytes.
+struct Config {
+  MetricNames names;
+  std::vector<std::string> metrics;
+  std::vector<const char*> pointers;
+  CUpti_Profiler_Host_Object* host = nullptr;
+  std::vector<std::uint64_t> image;
+  std::size_t image_bytes = 0;
+  std::size_t passes = 0;
+  std::uint8_t* bytes() { return reinterpret_cast<std::uint8_t*>(image.data()); }
+};
+
+}  // namespace
+
+struct CounterSession::State {
+  explicit State(int ordinal);
+  ~State();
+
+  void call(CUptiResult code, const char* name) const {
+    if (code != CUPTI_SUCCESS) throw failure_of(api, code, name);
+  }
+  void start(int ordinal);
+  Config& config(DType dtype);
+  std::map<std::string, double> collect(Config& config, const std::function<void()>& prepare,
+                                        const std::function<void()>& launch);
+  std::map<std::string, double> evaluate(Config& config, const std::vector<std::uint8_t>& data);
+
+  CuptiApi api;
+  Failure failure;  // of the whole session; status "" while counting may work
+  bool initialised = false;
+  std::string chip;
+  CUcontext context = nullptr;
+  std::vector<std::uint8_t> availability;
+  std::map<DType, Config> configs;
+};
+
+#define ROOFLASH_CUPTI(function, params) call(api.function(params), #function)
+
+CounterSession::State::State(int ordinal) {
+  const std::string tool = outer_tool();
+  if (!tool.empty()) {
+    failure = {"other_tool", "running under " + tool + ", which owns the counters"};
+    return;
+  }
+  if (!api.error().empty()) {
+    failure = {"unavailable", api.error()};
+    return;
+  }
+  try {
+    start(ordinal);
+  } catch (const Failure& caught) {
+    failure = caught;
+  }
+}
+
+void CounterSession::State::start(int ordinal) {
+  // Only a question, given back at once: is another CUPTI client in this process?
+  CUpti_SubscriberHandle subscriber{};
+  call(api.cuptiSubscribe(&subscriber, ignore_callback, nullptr), "cuptiSubscribe");
+  call(api.cuptiUnsubscribe(subscriber), "cuptiUnsubscribe");
+
+  auto* const current = driver_entry<CUresult(CUcontext*)>("cuCtxGetCurrent", 4000);
+  if (current == nullptr || current(&context) != CUDA_SUCCESS || context == nullptr) {
+    throw Failure{"unavailable", "there is no CUDA context to count in"};
+  }
+  auto init = ROOFLASH_PARAMS(CUpti_Profiler_Initialize);
+  ROOFLASH_CUPTI(cuptiProfilerInitialize, &init);
+  initialised = true;
+
+  auto support = ROOFLASH_PARAMS(CUpti_Profiler_DeviceSupported);
+  support.cuDevice = ordinal;
+  support.api = CUPTI_PROFILER_RANGE_PROFILING;
+  ROOFLASH_CUPTI(cuptiProfilerDeviceSupported, &support);
+  if (support.vGpu == CUPTI_PROFILER_CONFIGURATION_DISABLED) {
+    throw Failure{"no_permission", "profiling is not enabled for this vGPU on its host"};
+  }
+  if (support.isSupported != CUPTI_PROFILER_CONFIGURATION_SUPPORTED) {
+    throw Failure{"unavailable",
+                  fmt::format("CUPTI cannot profile this device (architecture {}, SLI {}, "
+                              "confidential computing {}, CMP {}, WSL {}; 3 is supported)",
+                              static_cast<int>(support.architecture), static_cast<int>(support.sli),
+                              static_cast<int>(support.confidentialCompute),
+                              static_cast<int>(support.cmp), static_cast<int>(support.wsl))};
+  }
+  auto name = ROOFLASH_PARAMS(CUpti_Device_GetChipName);
+  name.deviceIndex = static_cast<std::size_t>(ordinal);
+  ROOFLASH_CUPTI(cuptiDeviceGetChipName, &name);
+  chip = name.pChipName;
+
+  auto available = ROOFLASH_PARAMS(CUpti_Profiler_GetCounterAvailability);
+  available.ctx = context;
+  ROOFLASH_CUPTI(cuptiProfilerGetCounterAvailability, &available);
+  availability.resize(available.counterAvailabilityImageSize);
+  available.pCounterAvailabilityImage = availability.data();
+  ROOFLASH_CUPTI(cuptiProfilerGetCounterAvailability, &available);
+}
+
+CounterSession::State::~State() {
+  for (auto& [dtype, config] : configs) {
+    if (config.host == nullptr) continue;
+    auto end = ROOFLASH_PARAMS(CUpti_Profiler_Host_Deinitialize);
+    end.pHostObject = config.host;
+    (void)api.cuptiProfilerHostDeinitialize(&end);
+  }
+  if (initialised) {
+    auto end = ROOFLASH_PARAMS(CUpti_Profiler_DeInitialize);
+    (void)api.cuptiProfilerDeInitialize(&end);
+  }
+}
+
+Config& CounterSession::State::config(DType dtype) {
+  const auto found = configs.find(dtype);
+  if (found != configs.end()) return found->second;
+  const auto names = metric_names(chip, dtype);
+  if (!names) throw Failure{"unavailable", "no metric names are known for chip " + chip};
+
+  Config config;
+  config.names = *names;
+  config.metrics = names->all();
+  for (const std::string& metric : config.metrics) config.pointers.push_back(metric.c_str());
+  auto host = ROOFLASH_PARAMS(CUpti_Profiler_Host_Initialize);
+  host.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
+  host.pChipName = chip.c_str();
+  host.pCounterAvailabilityImage = availability.data();
+  ROOFLASH_CUPTI(cuptiProfilerHostInitialize, &host);
+  config.host = host.pHostObject;
+  // Kept from here on, so that the destructor ends the host object whatever fails below; the strings
+  // stay where they are, because moving a vector does not move its elements.
+  Config& kept = configs.emplace(dtype, std::move(config)).first->second;
+  try {
+    auto add = ROOFLASH_PARAMS(CUpti_Profiler_Host_ConfigAddMetrics);
+    add.pHostObject = kept.host;
+    add.ppMetricNames = kept.pointers.data();
+    add.numMetrics = kept.pointers.size();
+    ROOFLASH_CUPTI(cuptiProfilerHostConfigAddMetrics, &add);
+    auto size = ROOFLASH_PARAMS(CUpti_Profiler_Host_GetConfigImageSize);
+    size.pHostObject = kept.host;
+    ROOFLASH_CUPTI(cuptiProfilerHostGetConfigImageSize, &size);
+    kept.image_bytes = size.configImageSize;
+    kept.image.resize((kept.image_bytes + 7) / 8);
+    auto image = ROOFLASH_PARAMS(CUpti_Profiler_Host_GetConfigImage);
+    image.pHostObject = kept.host;
+    image.configImageSize = kept.image_bytes;
+    image.pConfigImage = kept.bytes();
+    ROOFLASH_CUPTI(cuptiProfilerHostGetConfigImage, &image);
+    auto passes = ROOFLASH_PARAMS(CUpti_Profiler_Host_GetNumOfPasses);
+    passes.configImageSize = kept.image_bytes;
+    passes.pConfigImage = kept.bytes();
+    ROOFLASH_CUPTI(cuptiProfilerHostGetNumOfPasses, &passes);
+    kept.passes = passes.numOfPasses;
+  } catch (const Failure&) {
+    auto end = ROOFLASH_PARAMS(CUpti_Profiler_Host_Deinitialize);
+    end.pHostObject = kept.host;
+    (void)api.cuptiProfilerHostDeinitialize(&end);
+    configs.erase(dtype);
+    throw;
+  }
+  return kept;
+}
+
+std::map<std::string, double> CounterSession::State::collect(
+    Config& config, const std::function<void()>& prepare, const std::function<void()>& launch) {
+  auto enable = ROOFLASH_PARAMS(CUpti_RangeProfiler_Enable);
+  enable.ctx = context;
+  ROOFLASH_CUPTI(cuptiRangeProfilerEnable, &enable);
+  CUpti_RangeProfiler_Object* const profiler = enable.pRangeProfilerObject;
+  struct Disable {
+    const CuptiApi& api;
+    CUpti_RangeProfiler_Object* profiler;
+    ~Disable() {
+      auto end = ROOFLASH_PARAMS(CUpti_RangeProfiler_Disable);
+      end.pRangeProfilerObject = profiler;
+      (void)api.cuptiRangeProfilerDisable(&end);
+    }
+  } const disable{api, profiler};
+
+  auto size = ROOFLASH_PARAMS(CUpti_RangeProfiler_GetCounterDataSize);
+  size.pRangeProfilerObject = profiler;
+  size.pMetricNames = config.pointers.data();
+  size.numMetrics = config.pointers.size();
+  size.maxNumOfRanges = 1;
+  size.maxNumRangeTreeNodes = 1;
+  ROOFLASH_CUPTI(cuptiRangeProfilerGetCounterDataSize, &size);
+  // A fresh image for each capture: values of an earlier one would mix in.
+  std::vector<std::uint8_t> data(size.counterDataSize);
+  auto clear = ROOFLASH_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize);
+  clear.pRangeProfilerObject = profiler;
+  clear.counterDataSize = data.size();
+  clear.pCounterData = data.data();
+  ROOFLASH_CUPTI(cuptiRangeProfilerCounterDataImageInitialize, &clear);
+
+  auto set = ROOFLASH_PARAMS(CUpti_RangeProfiler_SetConfig);
+  set.pRangeProfilerObject = profiler;
+  set.configSize = config.image_bytes;
+  set.pConfig = config.bytes();
+  set.counterDataImageSize = data.size();
+  set.pCounterDataImage = data.data();
+  set.range = CUPTI_UserRange;
+  set.replayMode = CUPTI_UserReplay;
+  set.maxRangesPerPass = 1;
+  set.numNestingLevels = 1;
+  set.minNestingLevel = 1;
+  set.passIndex = 0;
+  set.targetNestingLevel = 1;
+  ROOFLASH_CUPTI(cuptiRangeProfilerSetConfig, &set);
+
+  auto start = ROOFLASH_PARAMS(CUpti_RangeProfiler_Start);
+  auto push = ROOFLASH_PARAMS(CUpti_RangeProfiler_PushRange);
+  auto pop = ROOFLASH_PARAMS(CUpti_RangeProfiler_PopRange);
+  auto stop = ROOFLASH_PARAMS(CUpti_RangeProfiler_Stop);
+  start.pRangeProfilerObject = push.pRangeProfilerObject = profiler;
+  pop.pRangeProfilerObject = stop.pRangeProfilerObject = profiler;
+  push.pRangeName = "case";
+  for (std::size_t pass = 0; pass <= config.passes && stop.isAllPassSubmitted == 0; ++pass) {
+    // Before Start, so that the flush is not counted. Start synchronises and restarts the counters,
+    // and moves too little data to warm the cache again.
+    prepare();
+    ROOFLASH_CUDA(cudaDeviceSynchronize());
+    ROOFLASH_CUPTI(cuptiRangeProfilerStart, &start);
+    ROOFLASH_CUPTI(cuptiRangeProfilerPushRange, &push);
+    launch();
+    ROOFLASH_CUDA(cudaDeviceSynchronize());
+    ROOFLASH_CUPTI(cuptiRangeProfilerPopRange, &pop);
+    ROOFLASH_CUPTI(cuptiRangeProfilerStop, &stop);
+  }
+  if (stop.isAllPassSubmitted == 0) {
+    throw Failure{"invalid", fmt::format("{} passes were not enough", config.passes + 1)};
+  }
+  auto decode = ROOFLASH_PARAMS(CUpti_RangeProfiler_DecodeData);
+  decode.pRangeProfilerObject = profiler;
+  ROOFLASH_CUPTI(cuptiRangeProfilerDecodeData, &decode);
+  if (decode.numOfRangeDropped != 0) throw Failure{"invalid", "CUPTI dropped the range"};
+  return evaluate(config, data);
+}
+
+std::map<std::string, double> CounterSession::State::evaluate(
+    Config& config, const std::vector<std::uint8_t>& data) {
+  auto info = ROOFLASH_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo);
+  info.pCounterDataImage = data.data();
+  info.counterDataImageSize = data.size();
+  ROOFLASH_CUPTI(cuptiRangeProfilerGetCounterDataInfo, &info);
+  if (info.numTotalRanges != 1) {
+    throw Failure{"invalid", fmt::format("{} ranges in place of 1", info.numTotalRanges)};
+  }
+  std::vector<double> values(config.pointers.size(), 0.0);
+  auto ask = ROOFLASH_PARAMS(CUpti_Profiler_Host_EvaluateToGpuValues);
+  ask.pHostObject = config.host;
+  ask.pCounterDataImage = data.data();
+  ask.counterDataImageSize = data.size();
+  ask.rangeIndex = 0;
+  ask.ppMetricNames = config.pointers.data();
+  ask.numMetrics = config.pointers.size();
+  ask.pMetricValues = values.data();
+  ROOFLASH_CUPTI(cuptiProfilerHostEvaluateToGpuValues, &ask);
+  std::map<std::string, double> by_name;
+  for (std::size_t i = 0; i < values.size(); ++i) by_name[config.metrics[i]] = values[i];
+  return by_name;
+}
+
+CounterSession::CounterSession(int ordinal) : state_(new State(ordinal)) {}
+CounterSession::~CounterSession() = default;
+
+Counters CounterSession::measure(DType dtype, const std::function<void()>& prepare,
+                                 const std::function<void()>& launch,
+                                 const CounterExpectation& expected) {
+  Counters counters;
+  try {
+    if (!state_->failure.status.empty()) throw state_->failure;
+    Config& config = state_->config(dtype);
+    return interpret(config.names, state_->collect(config, prepare, launch), expected);
+  } catch (const Failure& failure) {
+    counters.status = failure.status;
+    counters.reason = failure.reason;
+    // A missing permission does not come back within a run; a busy device may.
+    if (failure.status == "no_permission") state_->failure = failure;
+  }
+  return counters;
+}
+
+std::string CounterSession::library() const {
+  if (!state_->api.error().empty()) return state_->api.error();
+  std::uint32_t version = 0;
+  (void)state_->api.cuptiGetVersion(&version);
+  return fmt::format("{}, API {}", state_->api.path(), version);
+}
+
+}  // namespace rooflash

@@ -1,0 +1,61 @@
+// Times a launch: CUDA events in a stream that is held until everything is queued.
+//
+// One sample in the stream: [flush] [clock stamp] [event] launch [event] [clock stamp].
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+#include <vector>
+
+#include "core/record.hpp"
+#include "kernel.hpp"
+#include "measure/block_stream.hpp"
+#include "measure/clock_stamp.hpp"
+#include "measure/l2_flush.hpp"
+#include "worker/protocol.hpp"
+
+namespace rooflash {
+
+struct Timing {
+  TimeUs time_us;
+  Clock clock_mhz;          // samples parallel to time_us.samples; empty where no stamp pair matched
+  OptDouble cycles_median;  // median of time x clock
+  std::vector<std::string> flags;  // clock_unsettled, unheld
+};
+
+class Timer {
+ public:
+  Timer(cudaStream_t stream, std::int64_t l2_bytes, int sm_count);
+  ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  // Runs `launch` until the SM clock settles: at least options.warmup_s, at most 20 times that.
+  // With `sustained` power at least 2 s and at most 10 s.
+  void warm_up(const Launch& launch, const RunOptions& options);
+
+  // Samples until the stop rule of `options` fires.
+  Timing measure(const Launch& launch, const RunOptions& options);
+
+  void flush() const { flush_(stream_); }
+  std::int64_t flush_bytes() const { return flush_.bytes(); }
+
+ private:
+  static constexpr int kBatch = 10;  // samples queued at once: far below the launch queue's 1024
+
+  void queue_sample(int slot, const Launch& launch, bool cold);
+  // Takes `count` samples into `timing`; false where the watchdog ended the block, and then none.
+  bool take_batch(int count, const Launch& launch, const RunOptions& options, bool held,
+                  Timing& timing);
+  void queue_filler(const Launch& launch, double seconds);
+
+  cudaStream_t stream_;
+  L2Flush flush_;
+  BlockStream block_;
+  ClockStamps stamps_;
+  std::vector<cudaEvent_t> events_;
+  double estimate_s_ = 1e-3;  // of one launch, from the last warm-up
+};
+
+}  // namespace rooflash
