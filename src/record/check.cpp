@@ -119,7 +119,9 @@ class RowCheck {
 
 }  // namespace
 
-void check_row(const Row& row, std::string_view place) { RowCheck(row, place).run(); }
+void check_row(const Row& row, std::string_view place) {
+  RowCheck(row, place).run();
+}
 
 void check_record(const Record& record, std::string_view place) {
   const std::string prefix = place.empty() ? "" : std::string(place) + ": ";
@@ -128,8 +130,8 @@ void check_record(const Record& record, std::string_view place) {
     const Row& row = record.rows[i];
     if (!seen.emplace(row.case_id, row.device, row.round).second) {
       throw UsageError(prefix + "rows[" + std::to_string(i) + "].case: \"" +
-                       printable(row.case_id) + "\" on " + printable(row.device, 60) +
-                       ", round " + std::to_string(row.round) + ", stands twice");
+                       printable(row.case_id) + "\" on " + printable(row.device, 60) + ", round " +
+                       std::to_string(row.round) + ", stands twice");
     }
   }
 }

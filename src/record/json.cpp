@@ -31,8 +31,12 @@ class DuplicateKeys {
  public:
   void event(Json::parse_event_t event, const Json& parsed) {
     switch (event) {
-      case Json::parse_event_t::object_start: keys_.emplace_back(); break;
-      case Json::parse_event_t::object_end: keys_.pop_back(); break;
+      case Json::parse_event_t::object_start:
+        keys_.emplace_back();
+        break;
+      case Json::parse_event_t::object_end:
+        keys_.pop_back();
+        break;
       case Json::parse_event_t::key: {
         const std::string& key = parsed.get_ref<const std::string&>();
         std::vector<std::string>& seen = keys_.back();
@@ -42,7 +46,8 @@ class DuplicateKeys {
         seen.push_back(key);
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
   const std::string& found() const { return found_; }
@@ -54,12 +59,24 @@ class DuplicateKeys {
 
 }  // namespace
 
-Json to_json(const Problem& problem) { return JsonWriter::encode(problem); }
-Json to_json(const Row& row) { return JsonWriter::encode(row); }
-Json to_json(const DeviceInfo& device) { return JsonWriter::encode(device); }
-Json to_json(const Environment& environment) { return JsonWriter::encode(environment); }
-Json to_json(const Ceilings& ceilings) { return JsonWriter::encode(ceilings); }
-Json to_json(const Record& record) { return JsonWriter::encode(record); }
+Json to_json(const Problem& problem) {
+  return JsonWriter::encode(problem);
+}
+Json to_json(const Row& row) {
+  return JsonWriter::encode(row);
+}
+Json to_json(const DeviceInfo& device) {
+  return JsonWriter::encode(device);
+}
+Json to_json(const Environment& environment) {
+  return JsonWriter::encode(environment);
+}
+Json to_json(const Ceilings& ceilings) {
+  return JsonWriter::encode(ceilings);
+}
+Json to_json(const Record& record) {
+  return JsonWriter::encode(record);
+}
 
 Problem problem_from_json(const Json& json, std::string_view place) {
   Problem problem = read<Problem>(json, place);
@@ -108,7 +125,9 @@ std::string dump_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string to_json_line(const Row& row) { return dump_line(to_json(row)); }
+std::string to_json_line(const Row& row) {
+  return dump_line(to_json(row));
+}
 
 Json parse_json(std::string_view text, std::string_view place) {
   const std::string prefix = place.empty() ? "" : std::string(place) + ": ";

@@ -5,13 +5,20 @@ namespace {
 
 std::string_view kind_of(const Json& json) {
   switch (json.type()) {
-    case Json::value_t::null: return "null";
-    case Json::value_t::object: return "an object";
-    case Json::value_t::array: return "an array";
-    case Json::value_t::string: return "a string";
-    case Json::value_t::boolean: return json.get<bool>() ? "true" : "false";
-    case Json::value_t::number_float: return "a number with a fraction";
-    default: return "an integer";
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::object:
+      return "an object";
+    case Json::value_t::array:
+      return "an array";
+    case Json::value_t::string:
+      return "a string";
+    case Json::value_t::boolean:
+      return json.get<bool>() ? "true" : "false";
+    case Json::value_t::number_float:
+      return "a number with a fraction";
+    default:
+      return "an integer";
   }
 }
 
@@ -55,8 +62,7 @@ void fail_at(const Place& place, const std::string& what) {
 }
 
 void fail_type(const Place& place, std::string_view expected, const Json& found) {
-  fail_at(place,
-          "expected " + std::string(expected) + ", found " + std::string(kind_of(found)));
+  fail_at(place, "expected " + std::string(expected) + ", found " + std::string(kind_of(found)));
 }
 
 std::string choice_at(const Place& place, const Json& json, Choices choices) {

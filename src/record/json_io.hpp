@@ -150,18 +150,17 @@ class JsonReader {
   template <class T>
   static void decode(const Json& json, const Place& place, std::vector<T>& values) {
     if (!json.is_array()) fail_type(place, "an array", json);
-    values.clear();
-    values.reserve(json.size());
-    for (const Json& element : json) {
-      decode(element, Place{&place, {}, values.size()}, values.emplace_back());
+    values.resize(json.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      decode(json[i], Place{&place, {}, i}, values[i]);
     }
   }
   template <class T, std::size_t N>
   static void decode(const Json& json, const Place& place, std::array<T, N>& values) {
     if (!json.is_array()) fail_type(place, "an array", json);
     if (json.size() != N) {
-      fail_at(place, "expected " + std::to_string(N) + " elements, found " +
-                         std::to_string(json.size()));
+      fail_at(place,
+              "expected " + std::to_string(N) + " elements, found " + std::to_string(json.size()));
     }
     for (std::size_t i = 0; i < N; ++i) decode(json[i], Place{&place, {}, i}, values[i]);
   }
@@ -174,7 +173,7 @@ class JsonReader {
     }
   }
   template <class T>
-    requires std::is_class_v<T>
+  requires std::is_class_v<T>
   static void decode(const Json& json, const Place& place, T& value) {
     JsonReader inner(json, place);
     describe(inner, value);

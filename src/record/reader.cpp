@@ -14,7 +14,9 @@
 namespace rooflash {
 namespace {
 
-std::string shown(const std::string& path) { return path == "-" ? "stdin" : printable(path); }
+std::string shown(const std::string& path) {
+  return path == "-" ? "stdin" : printable(path);
+}
 
 [[noreturn]] void fail_read(const std::string& path, int error) {
   throw UsageError("cannot read " + shown(path) + ": " + std::strerror(error));

@@ -29,7 +29,9 @@ void describe(Io& io, Described<Io, CaseRequest> request) {
   io("options", request.options);
 }
 
-Json to_json(const CaseRequest& request) { return JsonWriter::encode(request); }
+Json to_json(const CaseRequest& request) {
+  return JsonWriter::encode(request);
+}
 
 CaseRequest case_request_from_json(const Json& json) {
   CaseRequest request;

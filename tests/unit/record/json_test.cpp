@@ -1,0 +1,187 @@
+#include "record/json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/version.hpp"
+#include "sample_record.hpp"
+
+namespace rooflash {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+TEST(RecordJson, EveryFieldSurvivesTheRoundTrip) {
+  const Json written = to_json(sample_record());
+  EXPECT_EQ(to_json(record_from_json(written, "x")).dump(), written.dump());
+}
+
+TEST(RecordJson, RowHasTheDocumentedShape) {
+  const Json row = to_json(sample_row());
+  EXPECT_EQ(row["case"],
+            "fa2/fwd/bf16/b2.h16.kv4/q512.k1024/d128/win255.inf-tl/outlier/scale=block");
+  EXPECT_EQ(row["cycles"].dump(), R"({"median":21000.0})");
+  EXPECT_EQ(row["time_us"]["ci95"].dump(), "[11.5,12.5]");
+  EXPECT_EQ(row["problem"]["window"].dump(), "[255,-1]");
+  EXPECT_EQ(row["problem"]["align"], "top-left");
+  EXPECT_EQ(row["clock_mhz"]["samples"].size(), 3U);
+}
+
+TEST(RecordJson, UnmeasuredIsNullAndNeverZero) {
+  const Row unmeasured;
+  const Json row = to_json(unmeasured);
+  EXPECT_TRUE(row["time_us"].is_null());
+  EXPECT_TRUE(row["clock_mhz"].is_null());
+  EXPECT_TRUE(row["power_w"].is_null());
+  EXPECT_TRUE(row["counters"]["hbm_read_bytes"].is_null());
+  EXPECT_TRUE(row["cycles"]["median"].is_null());
+  EXPECT_TRUE(row["problem"]["window"].is_null());
+}
+
+TEST(RecordJson, NotFiniteIsNull) {
+  Row row = sample_row();
+  row.power_w = std::numeric_limits<double>::quiet_NaN();
+  row.derived.tflops = std::numeric_limits<double>::infinity();
+  const Json json = to_json(row);
+  EXPECT_TRUE(json["power_w"].is_null());
+  EXPECT_TRUE(json["derived"]["tflops"].is_null());
+}
+
+TEST(RecordJson, LineIsCanonicalAndValidUtf8) {
+  Row row = sample_row();
+  row.reason = "bad \xff byte,\nnew line, caf\xc3\xa9 \"quoted\"";
+  row.power_w = 0.1;
+  row.model.flops = 9007199254740992.0;
+  const std::string line = to_json_line(row);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_NE(line.find("bad \xef\xbf\xbd byte"), std::string::npos);
+  EXPECT_NE(line.find("caf\xc3\xa9"), std::string::npos);
+  EXPECT_EQ(dump_line(parse_json(line, "line")), line);
+  EXPECT_EQ(to_json_line(row_from_json(parse_json(line, "line"), "row")), line);
+}
+
+TEST(RecordJson, UnknownKeysAreIgnored) {
+  Json json = to_json(sample_record());
+  const std::string before = json.dump();
+  json["later"] = 1;
+  json["rows"][0]["time_us"]["later"] = {1, 2};
+  EXPECT_EQ(to_json(record_from_json(json, "x")).dump(), before);
+}
+
+// The message of the error that `call` throws; "" where it throws none.
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct Fault {
+  const char* pointer;  // what is replaced in the sample record, ...
+  const char* value;    // ... by this JSON; "" takes the key away
+  const char* message;
+};
+
+class RecordFault : public testing::TestWithParam<Fault> {};
+
+TEST_P(RecordFault, IsRefusedWithItsPlace) {
+  const Fault& fault = GetParam();
+  Json json = to_json(sample_record());
+  const Json::json_pointer pointer(fault.pointer);
+  if (*fault.value == '\0') {
+    json[pointer.parent_pointer()].erase(pointer.back());
+  } else {
+    json[pointer] = Json::parse(fault.value);
+  }
+  EXPECT_EQ(error_of([&] { record_from_json(json, "r.json"); }), fault.message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shape, RecordFault,
+    testing::Values(
+        Fault{"/rows/0/time_us/median", "\"12\"",
+              "r.json: rows[0].time_us.median: expected a number, found a string"},
+        Fault{"/rows/1/kernel", "", "r.json: rows[1].kernel: missing"},
+        Fault{"/suite", "", "r.json: suite: missing"},
+        Fault{"/rows", "{}", "r.json: rows: expected an array, found an object"},
+        Fault{"/rows/1", "null", "r.json: rows[1]: expected an object, found null"},
+        Fault{"/rows/0/status", "\"fine\"",
+              "r.json: rows[0].status: \"fine\" is not one of ok, unsupported, wrong, failed, oom, "
+              "crashed, timeout, not_run"},
+        Fault{"/rows/0/time_us/l2", "\"hot\"",
+              "r.json: rows[0].time_us.l2: \"hot\" is not one of cold, warm"},
+        Fault{"/rows/0/time_us/ci95", "[1]",
+              "r.json: rows[0].time_us.ci95: expected 2 elements, found 1"},
+        Fault{"/rows/0/time_us/samples/1", "null",
+              "r.json: rows[0].time_us.samples[1]: expected a number, found null"},
+        Fault{"/rows/0/problem/batch", "2.5",
+              "r.json: rows[0].problem.batch: expected an integer, found a number with a fraction"},
+        Fault{"/rows/0/model/pairs", "18446744073709551615",
+              "r.json: rows[0].model.pairs: the integer is too large"},
+        Fault{"/seed", "-1", "r.json: seed: the integer is negative"},
+        Fault{"/tool/dirty", "0", "r.json: tool.dirty: expected true or false, found an integer"},
+        Fault{"/schema", "2", "r.json: schema 2 is not one this version reads (1)"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Contradiction, RecordFault,
+    testing::Values(
+        Fault{"/rows/1/time_us",
+              R"({"median":1.0,"ci95":[1,1],"min":1,"n":1,"samples":[1],"l2":"cold",
+                  "power":"burst","timer":"event","stopped_by":"ci"})",
+              "r.json: rows[1].time_us: a time on a row whose status is unsupported"},
+        Fault{"/rows/0/time_us", "null",
+              "r.json: rows[0].time_us: an ok row without a time, and missing gives no reason"},
+        Fault{"/rows/0/time_us/n", "4", "r.json: rows[0].time_us.n: 4, but there are 3 samples"},
+        Fault{"/rows/0/time_us/samples/0", "0",
+              "r.json: rows[0].time_us.samples: a time that is not positive"},
+        Fault{"/rows/0/time_us/min", "12.25", "r.json: rows[0].time_us.min: is above the median"},
+        Fault{"/rows/0/time_us/ci95/0", "12.25",
+              "r.json: rows[0].time_us.ci95: does not enclose the median"},
+        Fault{"/rows/0/clock_mhz/samples", "[1700]",
+              "r.json: rows[0].clock_mhz.samples: not as many as the time samples"},
+        Fault{"/rows/0/memory/peak_bytes", "-1", "r.json: rows[0].memory.peak_bytes: is negative"},
+        Fault{"/rows/0/problem/heads_kv", "5",
+              "r.json: rows[0].problem: heads_q 16 is not a multiple of heads_kv 5"},
+        Fault{"/rows/0/problem/window", "null",
+              "r.json: rows[0].problem.window: set if and only if mask is \"window\""},
+        Fault{"/rows/0/counters/tensor_ops", "null",
+              "r.json: rows[0].counters.tensor_ops: null though counters.status is ok, and missing "
+              "gives no reason"},
+        Fault{"/rows/1/counters/tensor_ops", "1",
+              "r.json: rows[1].counters.tensor_ops: a value though counters.status is "
+              "not_requested"},
+        Fault{"/rows/0/verify/status", "\"failed\"",
+              "r.json: rows[0].verify.status: failed verification on a row whose status is ok"},
+        Fault{"/rows/1/reason", "\"\"",
+              "r.json: rows[1].reason: is empty on a row whose status is unsupported"},
+        Fault{"/rows/0/simulated", "true",
+              "r.json: rows[0].simulated: contradicts the device \"cuda:0\""},
+        Fault{"/rows/1/round", "1",
+              "r.json: rows[1].case: "
+              "\"fa2/fwd/bf16/b2.h16.kv4/q512.k1024/d128/win255.inf-tl/outlier/scale=block\" on "
+              "cuda:0, round 1, stands twice"}));
+
+TEST(ParseJson, SyntaxErrorsNameLineAndColumn) {
+  const auto error = [](const char* text) { return error_of([&] { parse_json(text, "r.json"); }); };
+  EXPECT_EQ(error("{\n  \"a\": NaN\n}"), "r.json: not valid JSON at line 2, column 8");
+  EXPECT_EQ(error("[Infinity]"), "r.json: not valid JSON at line 1, column 2");
+  EXPECT_EQ(error("{\"a\": [1, 2"),
+            "r.json: not valid JSON at line 1, column 12: the text ends too early");
+  EXPECT_EQ(error(""), "r.json: not valid JSON at line 1, column 1: the text ends too early");
+  EXPECT_EQ(error("{} {}"), "r.json: not valid JSON at line 1, column 4");
+  EXPECT_EQ(error("[1e999]"), "r.json: a number is outside the range of a double");
+}
+
+TEST(ParseJson, RefusesAKeyTwice) {
+  EXPECT_EQ(error_of([] { parse_json(R"({"a": {"b": 1}, "c": [{"b": 1, "b": 2}]})", "r.json"); }),
+            "r.json: the key \"b\" stands twice in one object");
+  EXPECT_EQ(error_of([] { parse_json(R"([{"b": 1}, {"b": 2}])", "r.json"); }), "");
+}
+
+}  // namespace
+}  // namespace rooflash

@@ -1,0 +1,80 @@
+// A record in which every field differs from its default.
+#pragma once
+
+#include "core/record.hpp"
+#include "core/version.hpp"
+
+namespace rooflash {
+
+inline Row sample_row() {
+  Row row;
+  row.kernel = "fa2";
+  row.problem.batch = 2;
+  row.problem.heads_q = 16;
+  row.problem.heads_kv = 4;
+  row.problem.seqlen_q = 512;
+  row.problem.seqlen_kv = 1024;
+  row.problem.headdim = 128;
+  row.problem.headdim_v = 128;
+  row.problem.mask = {MaskKind::window, Align::top_left, 255, kUnbounded};
+  row.problem.distribution = Distribution::outlier;
+  row.problem.options = {{"scale", "block"}};
+  row.case_id = case_id(row.kernel, row.problem);
+  row.definition_hash = definition_hash(row.kernel, row.problem);
+  row.provider = "cudnn";
+  row.device = "cuda:0";
+  row.gpu = "NVIDIA H200";
+  row.round = 1;
+  row.status = Status::ok;
+  row.verify = {"reduced", "q64.k128", 1e-3, 1e-4, 2e-4, 2e-3, 3e-4, "all", "row 3"};
+  row.model = {std::string(kFlopConvention), 1000, 5.12e8, 1 << 20, 2e6, 1.5e6, 12.5};
+  row.memory = {0, 1 << 20, 1 << 20, 1LL << 37};
+  row.resources = {168, 0, 65536, 128, 1024, 7.75, 8192};
+  row.time_us = TimeUs{12, 11.5, 12.5, 11, 3, {13, 11, 12}, "cold", "burst", "event", "ci"};
+  row.cycles_median = 21000;
+  row.clock_mhz = Clock{1750, 1740, 1760, {1760, 1750, 1740}};
+  row.power_w = 512.5;
+  row.temperature_c = 41;
+  row.throttle = {"sw_power_cap"};
+  row.flags = {"clock_unsettled"};
+  row.counters = {"ok", "", 1e6, 2e5, 3e6, 4e5, 6e8, 61.5, 30.25, 12.25, 1755};
+  row.derived = {42.5, 50, 100, 426.5, 8.5};
+  row.kernels_run = {"fa2_forward<128, true>"};
+  row.repro = "rooflash run --kernel fa2";
+  row.missing = {{"peak", "not asked for"}};
+  return row;
+}
+
+inline Record sample_record() {
+  Record record;
+  record.tool = {"0.1.0", "0123456789ab", true, "Release"};
+  record.environment = {"00112233aabbccdd",
+                        {"rooflash", "run"},
+                        "2026-01-31T09:05:00Z",
+                        "580.1",
+                        "13.0",
+                        "9.19",
+                        "0",
+                        {}};
+  record.environment.devices.push_back({"cuda:0", "NVIDIA H200", "ffeeddccbbaa9988", false, 132, 90,
+                                        1980, 3201, 150754820096, 62914560, 700, true, false, 1});
+  record.ceilings.push_back({"cuda:0", "measured", 4200, 4300, 4100, {{"bf16", 740.5}}});
+  record.datasheet.push_back({"h200", 4800, {{"bf16", 989.5}}, "datasheet"});
+  record.suite = "quickstart";
+  record.seed = 0xffffffffffffffffULL;
+  record.complete = false;
+  record.rows.push_back(sample_row());
+  Row unsupported = sample_row();
+  unsupported.round = 2;
+  unsupported.status = Status::unsupported;
+  unsupported.reason = "no e4m3 variant";
+  unsupported.time_us.reset();
+  unsupported.cycles_median.reset();
+  unsupported.clock_mhz.reset();
+  unsupported.counters = {};
+  unsupported.derived = {};
+  record.rows.push_back(unsupported);
+  return record;
+}
+
+}  // namespace rooflash
