@@ -3,9 +3,10 @@
 //
 //   max error <= 2 x the emulation's + unit,   rms error <= 1.5 x the emulation's + unit
 //
-// where unit is one rounding unit of O's dtype at the reference's scale (its largest magnitude for
-// max, its rms for rms). LSE is held to the max rule, with fp32's unit. A row with no visible key
-// must give exactly O = 0 and LSE = -inf. Any other NaN or infinity fails.
+// where unit is one rounding of O's dtype at the reference's scale: half its spacing, relative to
+// the largest magnitude for max, and the rms of such a rounding (unit / sqrt 3) relative to the rms
+// for rms. LSE is held to the max rule, with fp32's spacing. A row with no visible key must give
+// exactly O = 0 and LSE = -inf. Any other NaN or infinity fails.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,43 @@
+// The fp64 reference and the emulation of the eager code's rounding points, one output row at a
+// time, on host tensors. Independent of every kernel family.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "core/record.hpp"
+#include "kernel.hpp"
+#include "verify/sampling.hpp"
+
+namespace rooflash {
+
+// Q, K and V of a problem, rounded to its dtype, and room for O and LSE, filled with NaN. Layouts
+// as in core/problem.hpp.
+struct HostCase {
+  std::vector<float> q, k, v, o, lse;
+  HostTensors tensors();
+};
+HostCase make_host_case(const Problem& problem, std::uint64_t seed);
+
+struct ReferenceRow {
+  std::vector<double> o;  // headdim_v values; 0 where no key is visible
+  double lse = 0;         // natural log; -inf where no key is visible
+};
+ReferenceRow reference_row(const Problem& problem, const HostTensors& tensors,
+                           const SampledRow& row);
+
+struct EmulatedRow {
+  std::vector<float> o;
+  float lse = 0;
+};
+// S, P and O rounded to the dtype, fp32 accumulation; where S is not finite in the dtype it stays
+// fp32.
+EmulatedRow emulated_row(const Problem& problem, const HostTensors& tensors, const SampledRow& row);
+
+// Judges O and LSE of `tensors` on at most `max_rows` sampled rows, and looks for NaN and infinity
+// in all of O.
+VerifyResult verify_on_host(const Problem& problem, const HostTensors& tensors,
+                            std::int64_t max_rows, std::uint64_t seed);
+
+}  // namespace rooflash
