@@ -174,7 +174,8 @@ TEST(ParseJson, SyntaxErrorsNameLineAndColumn) {
             "r.json: not valid JSON at line 1, column 12: the text ends too early");
   EXPECT_EQ(error(""), "r.json: not valid JSON at line 1, column 1: the text ends too early");
   EXPECT_EQ(error("{} {}"), "r.json: not valid JSON at line 1, column 4");
-  EXPECT_EQ(error("[1e999]"), "r.json: a number is outside the range of a double");
+  EXPECT_EQ(error("[1e999]"),
+            "r.json: a number is outside the range of a double at line 1, column 6");
 }
 
 TEST(ParseJson, RefusesAKeyTwice) {
