@@ -1,0 +1,152 @@
+#include "model/predict.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "model/l2_model.hpp"
+#include "model/roofline.hpp"
+
+namespace rooflash {
+namespace {
+
+constexpr std::int64_t kMiB = 1024 * 1024;
+
+// A fused forward kernel: `tiles_per_head` query tiles each sweep their head's K and V.
+Traffic fused(std::int64_t heads, std::int64_t tiles_per_head, std::int64_t q_bytes,
+              std::int64_t kv_bytes) {
+  Traffic t;
+  t.streams = {{"q", heads * q_bytes, heads * q_bytes, 0, 1},
+               {"kv", heads * kv_bytes, heads * tiles_per_head * kv_bytes, 0, tiles_per_head},
+               {"o", heads * q_bytes, 0, heads * q_bytes, 1}};
+  t.tiles = static_cast<double>(heads * tiles_per_head);
+  return t;
+}
+
+TEST(L2Model, WhatFitsCostsItsFootprintOnce) {
+  const Traffic t = fused(16, 64, 4 * kMiB, 8 * kMiB);  // 132 tiles: three heads, 24 MiB, live
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {60 * kMiB, 132}), 16.0 * (4 + 8 + 4) * kMiB);
+}
+
+TEST(L2Model, LessCacheNeverCostsFewerBytesAndStaysWithinTheTraffic) {
+  const Traffic t = fused(64, 64, 4 * kMiB, 8 * kMiB);
+  const double unique = 64.0 * 16 * kMiB;
+  double previous = unique;
+  for (std::int64_t capacity = 64 * kMiB; capacity >= 1; capacity /= 2) {
+    const double bytes = hbm_bytes(t, {capacity, 16});
+    EXPECT_GE(bytes, previous) << capacity;
+    EXPECT_GE(bytes, unique);
+    EXPECT_LE(bytes, static_cast<double>(t.read_bytes() + t.write_bytes()));
+    previous = bytes;
+  }
+  EXPECT_GT(previous, 2 * unique);
+}
+
+TEST(L2Model, TilesSideBySideShareAPass) {
+  // One head, no cache to speak of: 64 tiles in step make one pass, 16 at a time make four.
+  const Traffic t = fused(1, 64, kMiB, 512 * kMiB);
+  EXPECT_NEAR(hbm_bytes(t, {1, 64}), (1 + 512 + 1) * kMiB, 1);
+  EXPECT_NEAR(hbm_bytes(t, {1, 16}), (1 + 4 * 512 + 1) * kMiB, 16);
+}
+
+TEST(L2Model, AnIntermediateLivesWholeBetweenLaunches) {
+  Traffic t;
+  t.streams = {{"scores", 64 * kMiB, 64 * kMiB, 64 * kMiB, 1}};
+  t.tiles = 4096;
+  t.launches = 3;
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {128 * kMiB, 132}), 64.0 * kMiB);  // written back once
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {32 * kMiB, 132}), 96.0 * kMiB);   // half of it twice
+  EXPECT_NEAR(hbm_bytes(t, {1, 132}), 128.0 * kMiB, 4);            // written, then read
+  t.launches = 1;  // an accumulator of the running tiles only: 132 of 4096 shares
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {32 * kMiB, 132}), 64.0 * kMiB);
+}
+
+class Predict : public ::testing::Test {
+ protected:
+  const GpuSpec& h200_ = *find_gpu("h200");
+  Problem problem_;  // bf16
+};
+
+TEST_F(Predict, MemoryBoundRunTakesTheCopyRate) {
+  Traffic t;
+  t.streams = {{"q", 4284000000, 4284000000, 0, 1}};
+  t.tiles = 132;
+  const Prediction p = predict(problem_, t, h200_);
+  EXPECT_EQ(p.bound, "hbm");
+  EXPECT_NEAR(p.time_us, 1000 + h200_.launch_us, 1e-6);
+  EXPECT_EQ(p.sm_l2_bytes, 4284000000.0);
+  EXPECT_EQ(p.hbm_bytes, 4284000000.0);
+}
+
+TEST_F(Predict, TensorBoundRunTakesTheRateOfItsInstructions) {
+  Traffic t;
+  t.tiles = 132 * 100;
+  t.tensor_ops = 779e12;
+  t.path = TensorPath::wgmma;
+  const Prediction fast = predict(problem_, t, h200_);
+  EXPECT_EQ(fast.bound, "tensor");
+  EXPECT_NEAR(fast.time_us, 1e6, 10);
+  t.path = TensorPath::mma_sync;
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 779 / (989.4 * 0.62) * 1e6, 10);
+  t.path = TensorPath::none;
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 779 / 66.9 * 1e6, 100);
+}
+
+TEST_F(Predict, ExponentialsHideOnlyBehindAsynchronousProducts) {
+  Traffic t;
+  t.tiles = 132 * 100;
+  t.tensor_ops = 1e12;
+  t.exp_ops = 16.0 * 132 * 1.98e9 * 2e-3;  // 2 ms of the exponential units
+  t.path = TensorPath::wgmma;
+  const Prediction overlapped = predict(problem_, t, h200_);
+  EXPECT_EQ(overlapped.bound, "exp");
+  EXPECT_NEAR(overlapped.time_us, 2000 + h200_.launch_us, 1e-6);
+  t.path = TensorPath::mma_sync;
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us,
+              2000 + 1 / (989.4 * 0.62) * 1e6 + h200_.launch_us, 1e-6);
+}
+
+TEST_F(Predict, APartlyFilledWaveCostsAWholeOne) {
+  Traffic t;
+  t.tensor_ops = 779e9;
+  t.path = TensorPath::wgmma;
+  t.tiles = 132;
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 1000 + h200_.launch_us, 1e-6);
+  t.tiles = 133;
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 1000 * 264 / 133.0 + h200_.launch_us, 1e-6);
+}
+
+TEST_F(Predict, TinyRunsAreBoundByTheirLaunches) {
+  Traffic t;
+  t.streams = {{"q", 1024, 1024, 0, 1}};
+  t.tiles = 1;
+  t.launches = 3;
+  const Prediction p = predict(problem_, t, h200_);
+  EXPECT_EQ(p.bound, "launch");
+  EXPECT_GE(p.time_us, 3 * h200_.launch_us);
+}
+
+TEST_F(Predict, ReReadsThatStayInL2AreBoundByIt) {
+  Traffic t;
+  t.streams = {{"k", kMiB, 1000000 * kMiB, 0, 1000000}};
+  t.tiles = 132000;
+  EXPECT_EQ(predict(problem_, t, h200_).bound, "l2");
+}
+
+TEST_F(Predict, ACardWithoutTheTypeIsAnErrorNotAGuess) {
+  Traffic t;
+  t.tiles = 1;
+  t.tensor_ops = 1;
+  t.path = TensorPath::mma_sync;
+  EXPECT_THROW(predict(problem_, t, *find_gpu("v100")), Error);
+}
+
+TEST(Roofline, IsTheLowerOfTheTwoRoofs) {
+  EXPECT_DOUBLE_EQ(roof_tflops(100, 4000, 800), 400);
+  EXPECT_DOUBLE_EQ(roof_tflops(200, 4000, 800), 800);
+  EXPECT_DOUBLE_EQ(roof_tflops(5000, 4000, 800), 800);
+  EXPECT_DOUBLE_EQ(roof_pct(200, 100, 4000, 800), 50);
+  EXPECT_DOUBLE_EQ(roof_pct(200, 1e6, 4000, 800), 25);
+}
+
+}  // namespace
+}  // namespace rooflash
