@@ -1,0 +1,132 @@
+#include "sweep/suite.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.hpp"
+
+namespace rooflash {
+namespace {
+
+std::string error_of(std::string_view text) {
+  try {
+    parse_suite(text, "mine.json", "mine");
+  } catch (const UsageError& error) {
+    return std::string(error.what()) + " | " + error.hint();
+  }
+  return "no error";
+}
+
+std::size_t problem_count(const Suite& suite) {
+  std::size_t count = 0;
+  for (const Axes& axes : suite.grids) count += expand(axes).size();
+  return count;
+}
+
+TEST(Suites, BuiltInOnesAreListedAndLoad) {
+  EXPECT_EQ(suite_names(), (std::vector<std::string>{"headdim", "peers-fwd", "quickstart", "seqlen",
+                                                     "smoke"}));
+  for (const std::string& name : suite_names()) {
+    const Suite suite = load_suite(name);
+    EXPECT_EQ(suite.name, name);
+    EXPECT_FALSE(suite.summary.empty());
+    EXPECT_GT(problem_count(suite), 0U) << name;
+  }
+}
+
+TEST(Suites, QuickstartIsTheStatedGrid) {
+  const Suite suite = load_suite("quickstart");
+  ASSERT_EQ(suite.grids.size(), 1U);
+  EXPECT_EQ(suite.grids[0].kernels, (std::vector<std::string>{"naive", "fa2"}));
+  const std::vector<Problem> problems = expand(suite.grids[0]);
+  EXPECT_EQ(problems.size(), 2U * 2 * 6 * 2);  // dtype, head dim, seqlen, mask
+  for (const Problem& p : problems) {
+    EXPECT_EQ(p.batch * p.seqlen_kv, 16384);
+    EXPECT_EQ(p.heads_q * p.headdim, 2048);
+  }
+}
+
+TEST(Suites, PeersGridHasAllHeadDimsAndKernels) {
+  const Suite suite = load_suite("peers-fwd");
+  EXPECT_EQ(problem_count(suite), 3U * 6 * 2);
+  EXPECT_EQ(suite.grids[0].kernels, (std::vector<std::string>{"all"}));
+}
+
+TEST(Suites, SmokeIsSmallAndHasTheCorners) {
+  bool odd = false;
+  bool gqa = false;
+  bool unequal = false;
+  for (const Axes& axes : load_suite("smoke").grids) {
+    for (const Problem& p : expand(axes)) {
+      odd = odd || p.seqlen_kv % 2 == 1;
+      gqa = gqa || p.heads_q != p.heads_kv;
+      unequal = unequal || p.seqlen_q != p.seqlen_kv;
+      EXPECT_LE(p.batch * p.heads_q * p.seqlen_q * p.seqlen_kv, 1 << 20);
+    }
+  }
+  EXPECT_TRUE(odd && gqa && unequal);
+}
+
+TEST(ParseSuite, ValuesMayBeTextNumbersBooleansOrArrays) {
+  const Suite suite = parse_suite(
+      R"({"summary": "s", "grids": [{"kernel": ["fa2", "^naive"], "seqlen": ["1k:2k:x2", 64],
+          "headdim": 64, "causal": true, "total-tokens": "16k"}]})",
+      "mine.json", "mine");
+  const Axes& axes = suite.grids.at(0);
+  EXPECT_EQ(axes.kernels, (std::vector<std::string>{"fa2", "^naive"}));
+  EXPECT_EQ(axes.seqlens_kv, (std::vector<std::int64_t>{1024, 2048, 64}));
+  EXPECT_EQ(axes.headdims, (std::vector<Headdim>{{64, 64}}));
+  EXPECT_EQ(axes.causal, std::vector<bool>{true});
+}
+
+TEST(ParseSuite, ErrorsHaveFileAndLine) {
+  const std::string head = "{\"summary\": \"s\",\n\"grids\": [{\n";
+  EXPECT_EQ(error_of(head + "\"seqlne\": 1}]}"),
+            "mine.json:3: unknown key 'seqlne' | did you mean 'seqlen'?");
+  EXPECT_EQ(error_of(head + "\"seqlen\": 0}]}"),
+            "mine.json:3: seqlen: '0' is not positive | write a positive whole number, such as "
+            "512, 4k (4096) or 1m");
+  EXPECT_EQ(error_of(head + "\"seqlen\": 1.5}]}").rfind("mine.json:3: expected a string", 0), 0U);
+  EXPECT_EQ(error_of(head + "\"seqlen\": null}]}").rfind("mine.json:3: expected a string", 0), 0U);
+  EXPECT_EQ(error_of(head + "\"seqlen\": {}}]}").rfind("mine.json:3: expected a string", 0), 0U);
+  EXPECT_EQ(error_of(head + "\"seqlen\": []}]}"), "mine.json:3: the array is empty | ");
+  EXPECT_EQ(error_of(head + "\"seqlen\": [[1]]}]}"), "mine.json:3: an array within an array | ");
+  EXPECT_EQ(error_of(head + "\"dtype\": true}]}").rfind("mine.json:3: dtype: unknown name", 0), 0U);
+  EXPECT_EQ(error_of(head + "\"seqlen\": 1,\n\"seqlen\": 2}]}"),
+            "mine.json:4: key 'seqlen' appears twice | ");
+  EXPECT_EQ(error_of("{\"summary\": \"s\", \"grids\": [{}]}\ntrailing").rfind("mine.json:2:", 0),
+            0U);
+  EXPECT_EQ(error_of("{\"summary\": \"s\", \"grids\": []}"),
+            "mine.json:1: a suite needs at least one grid | ");
+  EXPECT_EQ(error_of("{\"grids\": [{}]}"), "mine.json:1: key 'summary' is missing | ");
+  EXPECT_EQ(error_of("[]"), "mine.json:1: expected an object, found an array | ");
+}
+
+TEST(LoadSuite, UnknownNamesAndUnreadableFiles) {
+  try {
+    load_suite("quikstart");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "unknown suite 'quikstart'");
+    EXPECT_EQ(error.hint().rfind("did you mean 'quickstart'?", 0), 0U);
+  }
+  EXPECT_THROW(load_suite("no/such.json"), UsageError);
+  EXPECT_THROW(load_suite("./"), UsageError);  // a folder
+  EXPECT_THROW(load_suite("gpus"), UsageError);
+}
+
+TEST(LoadSuite, ReadsAFile) {
+  const std::filesystem::path path =
+      std::filesystem::path(::testing::TempDir()) / "rooflash_suite_test.json";
+  std::ofstream(path) << R"({"summary": "s", "grids": [{"seqlen": 64}]})";
+  const Suite suite = load_suite(path.string());
+  std::filesystem::remove(path);
+  EXPECT_EQ(suite.name, "rooflash_suite_test");
+  EXPECT_EQ(suite.grids.at(0).seqlens_kv, (std::vector<std::int64_t>{64}));
+}
+
+}  // namespace
+}  // namespace rooflash
