@@ -43,10 +43,13 @@ rooflash_module(statistics SOURCES src/measure/statistics.cpp DEPENDS rooflash_c
 rooflash_module(sweep SOURCES src/sweep/*.cpp DEPENDS rooflash_registry rooflash_model rooflash_record)
 rooflash_module(report SOURCES src/report/*.cpp DEPENDS rooflash_record)
 rooflash_module(gate SOURCES src/gate/*.cpp DEPENDS rooflash_record rooflash_statistics)
-rooflash_module(worker_driver SOURCES src/worker/*.cpp src/worker/driver/*.cpp DEPENDS rooflash_record Threads::Threads)
+rooflash_module(worker_driver SOURCES src/worker/*.cpp src/worker/driver/*.cpp
+                DEPENDS rooflash_sweep rooflash_model rooflash_record Threads::Threads)
 rooflash_module(cli SOURCES src/cli/*.cpp DEPENDS rooflash_sweep rooflash_report rooflash_gate rooflash_worker_driver cli11)
-rooflash_module(worker_loop SOURCES src/worker/*.cpp src/worker/loop/*.cpp
-                DEPENDS rooflash_model rooflash_verify rooflash_record rooflash_statistics rooflash_kernels)
+# Needs a registry beside it: rooflash_registry, or rooflash_cuda with the kernels bound.
+rooflash_module(worker_loop SOURCES src/worker/*.cpp src/worker/loop/*.cpp src/sweep/repro.cpp
+                DEPENDS rooflash_model rooflash_verify rooflash_record rooflash_statistics rooflash_kernels
+                        Threads::Threads)
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/src/main.cpp)
   add_executable(rooflash src/main.cpp)

@@ -42,8 +42,13 @@ std::unique_ptr<Backend> make_cuda_backend(int ordinal);
 // JSON of all CUDA devices for `rooflash-worker --devices`; throws Error(no_gpu) without a driver.
 std::vector<DeviceInfo> cuda_devices();
 
-// Fills what follows from the rest of the row: case id, hashes, FLOPs, bytes, rates. The one place
-// where a row's derived figures are made.
+// The row of a case before anything ran (status not_run): identity, model figures with the
+// prediction for a known GPU, memory need, repro.
 Row start_row(const CaseRequest& request, const DeviceInfo& device);
+
+// Fills `row.derived` from the row's time and counters and the roofs of its device. Figures whose
+// inputs are missing stay empty. start_row and finish_row are the one place where a row's derived
+// figures are made.
+void finish_row(Row& row, const Ceilings& ceilings);
 
 }  // namespace rooflash

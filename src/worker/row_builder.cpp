@@ -1,0 +1,79 @@
+#include "core/error.hpp"
+#include "kernel.hpp"
+#include "model/cost.hpp"
+#include "model/gpu_spec.hpp"
+#include "model/predict.hpp"
+#include "model/roofline.hpp"
+#include "registry.hpp"
+#include "sweep/repro.hpp"
+#include "worker/backend.hpp"
+
+namespace rooflash {
+namespace {
+
+// Predicted bytes and time, where the card is known and the kernel has a variant for it. A card or
+// kernel that cannot run the case has none.
+void add_prediction(Row& row, const Kernel& kernel, const CaseRequest& request,
+                    const DeviceInfo& device) {
+  const GpuSpec* spec = find_gpu_by_name(device.name);
+  if (spec == nullptr || kernel.traffic == nullptr ||
+      find_variant(kernel, request.problem, spec->compute_capability, nullptr) == nullptr) {
+    return;
+  }
+  const std::int64_t sram =
+      request.options.sram_bytes > 0 ? request.options.sram_bytes : spec->smem_per_block_bytes;
+  try {
+    const Traffic traffic = kernel.traffic(request.problem, kernel.tile(request.problem, sram));
+    const Prediction prediction = predict(request.problem, traffic, *spec);
+    row.model.predicted_sm_l2_bytes = prediction.sm_l2_bytes;
+    row.model.predicted_hbm_bytes = prediction.hbm_bytes;
+    row.model.predicted_time_us = prediction.time_us;
+  } catch (const Error& error) {
+    row.missing["model.predicted_time_us"] = error.what();
+  }
+}
+
+}  // namespace
+
+Row start_row(const CaseRequest& request, const DeviceInfo& device) {
+  const Problem& problem = request.problem;
+  Row row;
+  row.case_id = case_id(request.kernel, problem);
+  row.definition_hash = definition_hash(request.kernel, problem);
+  row.kernel = request.kernel;
+  row.device = device.device;
+  row.gpu = device.name;
+  row.round = request.round;
+  row.problem = problem;
+  row.simulated = device.simulated;
+  row.model = model_figures(problem);
+  row.repro = repro_command(request.kernel, problem, device.device);
+  const Kernel* kernel = find_kernel(request.kernel);
+  if (kernel == nullptr) return row;
+  const std::int64_t workspace =
+      kernel->workspace_bytes == nullptr ? 0 : kernel->workspace_bytes(problem);
+  row.memory.workspace_bytes = workspace;
+  row.memory.peak_bytes = tensor_bytes(problem) + workspace;
+  add_prediction(row, *kernel, request, device);
+  return row;
+}
+
+void finish_row(Row& row, const Ceilings& ceilings) {
+  if (!row.time_us) return;
+  const double us = row.time_us->median;
+  Derived& derived = row.derived;
+  derived.tflops = row.model.flops / us * 1e-6;
+  const Counters& counters = row.counters;
+  if (counters.tensor_ops) derived.hardware_tflops = *counters.tensor_ops / us * 1e-6;
+  if (!counters.hbm_read_bytes || !counters.hbm_write_bytes) return;
+  const double hbm_bytes = *counters.hbm_read_bytes + *counters.hbm_write_bytes;
+  derived.hbm_gbps = hbm_bytes / us * 1e-3;
+  if (!(hbm_bytes > 0)) return;
+  derived.intensity_flop_per_byte = row.model.flops / hbm_bytes;
+  const auto peak = ceilings.gemm_tflops.find(std::string(to_string(row.problem.dtype)));
+  if (peak == ceilings.gemm_tflops.end() || !ceilings.hbm_copy_gbps) return;
+  derived.roof_pct = roof_pct(*derived.tflops, *derived.intensity_flop_per_byte,
+                              *ceilings.hbm_copy_gbps, peak->second);
+}
+
+}  // namespace rooflash
