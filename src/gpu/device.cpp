@@ -29,17 +29,18 @@ std::string version_text(int version) {
                 "with --gpus all; without a GPU use --device sim:h200");
   }
   if (status == cudaErrorInsufficientDriver) {
-    throw Error(ExitCode::no_gpu,
-                fmt::format("the NVIDIA driver {} supports CUDA {} at most, and rooflash was {}",
-                            driver.empty() ? "(version unknown)" : driver, version_text(supported),
-                            built),
-                "install a newer driver, or build rooflash with a toolkit that old");
+    throw Error(
+        ExitCode::no_gpu,
+        fmt::format("the NVIDIA driver {} supports CUDA {} at most, and rooflash was {}",
+                    driver.empty() ? "(version unknown)" : driver, version_text(supported), built),
+        "install a newer driver, or build rooflash with a toolkit that old");
   }
-  throw Error(ExitCode::no_gpu,
-              fmt::format("no usable CUDA device: {}: {} (driver {}, {}, CUDA_VISIBLE_DEVICES '{}')",
-                          cudaGetErrorName(status), cudaGetErrorString(status), driver, built,
-                          visible_devices()),
-              "see that nvidia-smi lists the GPU and that CUDA_VISIBLE_DEVICES names one");
+  throw Error(
+      ExitCode::no_gpu,
+      fmt::format("no usable CUDA device: {}: {} (driver {}, {}, CUDA_VISIBLE_DEVICES '{}')",
+                  cudaGetErrorName(status), cudaGetErrorString(status), driver, built,
+                  visible_devices()),
+      "see that nvidia-smi lists the GPU and that CUDA_VISIBLE_DEVICES names one");
 }
 
 cudaDeviceProp properties(int ordinal) {
@@ -99,7 +100,9 @@ DeviceLimits device_limits(int ordinal) {
   return limits;
 }
 
-std::string toolkit_version() { return version_text(CUDART_VERSION); }
+std::string toolkit_version() {
+  return version_text(CUDART_VERSION);
+}
 
 std::string visible_devices() {
   const char* value = std::getenv("CUDA_VISIBLE_DEVICES");

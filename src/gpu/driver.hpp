@@ -12,8 +12,8 @@ template <class Function>
 Function* driver_entry(const char* symbol, unsigned version) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  const cudaError_t status = cudaGetDriverEntryPointByVersion(symbol, &address, version,
-                                                              cudaEnableDefault, &found);
+  const cudaError_t status =
+      cudaGetDriverEntryPointByVersion(symbol, &address, version, cudaEnableDefault, &found);
   if (status != cudaSuccess || found != cudaDriverEntryPointSuccess) {
     (void)cudaGetLastError();
     return nullptr;

@@ -54,15 +54,6 @@ std::string kernel_name(cudaGraphNode_t node) {
   return name != nullptr ? demangled(name) : std::string();
 }
 
-std::string node_name(cudaGraphNode_t node) {
-  cudaGraphNodeType type{};
-  if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return {};
-  if (type == cudaGraphNodeTypeKernel) return kernel_name(node);
-  if (type == cudaGraphNodeTypeMemset) return "memset";
-  if (type == cudaGraphNodeTypeMemcpy) return "memcpy";
-  return "node type " + std::to_string(static_cast<int>(type));
-}
-
 }  // namespace
 
 LaunchedKernels launched_kernels(const Launch& launch, cudaStream_t stream) {
@@ -90,7 +81,12 @@ LaunchedKernels launched_kernels(const Launch& launch, cudaStream_t stream) {
   std::vector<cudaGraphNode_t> nodes(count);
   if (count > 0) (void)cudaGraphGetNodes(graph, nodes.data(), &count);
   for (const cudaGraphNode_t node : nodes) {
-    std::string name = node_name(node);
+    cudaGraphNodeType type{};
+    if (cudaGraphNodeGetType(node, &type) != cudaSuccess) continue;
+    if (type == cudaGraphNodeTypeMemset) result.names.emplace_back("memset");
+    if (type == cudaGraphNodeTypeMemcpy) result.names.emplace_back("memcpy");
+    if (type != cudaGraphNodeTypeKernel) continue;  // events and allocations do no work
+    std::string name = kernel_name(node);
     if (name.empty()) {
       result.missing = "this driver does not tell the names of captured kernels";
       result.names.clear();

@@ -11,8 +11,9 @@
 namespace rooflash {
 
 struct LaunchedKernels {
-  std::vector<std::string> names;  // in order, demangled; memory sets and copies as "memset", "memcpy"
-  std::string missing;             // why there are none; "" when fine
+  std::vector<std::string>
+      names;            // in order, demangled; memory sets and copies as "memset", "memcpy"
+  std::string missing;  // why there are none; "" when fine
 };
 
 // Captures one `launch` into a graph, which is not run, and reads its nodes.

@@ -208,6 +208,8 @@ std::string Nvml::driver_version() const {
   return driver_from_proc();
 }
 
-std::string installed_driver() { return driver_from_proc(); }
+std::string installed_driver() {
+  return driver_from_proc();
+}
 
 }  // namespace rooflash

@@ -27,7 +27,8 @@ struct NvmlFacts {
   std::optional<double> power_limit_w;
   std::optional<bool> ecc;
   std::optional<bool> mig;
-  std::optional<std::int64_t> compute_processes;  // with a context on the GPU, whoever they belong to
+  std::optional<std::int64_t>
+      compute_processes;  // with a context on the GPU, whoever they belong to
   std::map<std::string, std::string> missing;
 };
 

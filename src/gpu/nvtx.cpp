@@ -12,8 +12,8 @@ namespace {
 struct Domain {
   nvtxDomainHandle_t handle = nvtxDomainCreateA("rooflash");
   std::array<nvtxStringHandle_t, 6> phases{
-      nvtxDomainRegisterStringA(handle, "setup"),   nvtxDomainRegisterStringA(handle, "warmup"),
-      nvtxDomainRegisterStringA(handle, "timed"),   nvtxDomainRegisterStringA(handle, "counters"),
+      nvtxDomainRegisterStringA(handle, "setup"),  nvtxDomainRegisterStringA(handle, "warmup"),
+      nvtxDomainRegisterStringA(handle, "timed"),  nvtxDomainRegisterStringA(handle, "counters"),
       nvtxDomainRegisterStringA(handle, "verify"), nvtxDomainRegisterStringA(handle, "flush")};
 };
 
@@ -45,8 +45,12 @@ NvtxRange::NvtxRange(const std::string& label) {
   (void)nvtxDomainRangePushEx(domain().handle, &event);
 }
 
-NvtxRange::~NvtxRange() { (void)nvtxDomainRangePop(domain().handle); }
+NvtxRange::~NvtxRange() {
+  (void)nvtxDomainRangePop(domain().handle);
+}
 
-bool nvtx_attached() { return nvtxDomainIsEnabled(domain().handle) != 0; }
+bool nvtx_attached() {
+  return nvtxDomainIsEnabled(domain().handle) != 0;
+}
 
 }  // namespace rooflash

@@ -47,8 +47,12 @@ void BlockStream::block(cudaStream_t stream, double timeout_s) {
   ROOFLASH_CUDA_LAUNCHED();
 }
 
-void BlockStream::release() { flags_->released = 1; }
+void BlockStream::release() {
+  flags_->released = 1;
+}
 
-bool BlockStream::timed_out() const { return flags_->timed_out != 0; }
+bool BlockStream::timed_out() const {
+  return flags_->timed_out != 0;
+}
 
 }  // namespace rooflash

@@ -1,5 +1,5 @@
-// Holds a stream until all work of a measurement is queued, so that the host's launch cost stays out
-// of the times.
+// Holds a stream until all work of a measurement is queued, so that the host's launch cost stays
+// out of the times.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,8 +17,8 @@ class BlockStream {
   // work queued behind it does (a synchronisation inside a launch, say), the stream cannot hang.
   void block(cudaStream_t stream, double timeout_s = 1.0);
   void release();
-  // After the stream is synchronised: the last block ended by its watchdog, so that the times behind
-  // it may hold host delays.
+  // After the stream is synchronised: the last block ended by its watchdog, so that the times
+  // behind it may hold host delays.
   bool timed_out() const;
 
  private:

@@ -36,11 +36,14 @@ ClockStamps::ClockStamps(int count, int sm_count) : count_(count), sm_count_(sm_
   device_ = static_cast<Stamp*>(device);
 }
 
-ClockStamps::~ClockStamps() { (void)cudaFreeHost(host_); }
+ClockStamps::~ClockStamps() {
+  (void)cudaFreeHost(host_);
+}
 
 void ClockStamps::stamp(int index, cudaStream_t stream) {
   static_assert(sizeof(Stamp) == 2 * sizeof(std::uint64_t));
-  // The slots still hold what an earlier use wrote; an SM that misses this one must not look present.
+  // The slots still hold what an earlier use wrote; an SM that misses this one must not look
+  // present.
   std::memset(static_cast<void*>(at(index)), 0, sizeof(Stamp) * kSlots);
   Stamp* const target = device_ + static_cast<std::ptrdiff_t>(index) * kSlots;
   write_stamp<<<static_cast<unsigned>(sm_count_), 1, 0, stream>>>(

@@ -1,5 +1,5 @@
-// The SM clock between two points of a stream, read on the GPU itself: cycles of an SM's counter over
-// nanoseconds of the GPU's timer. No polling, and no guess at which moment a sensor meant.
+// The SM clock between two points of a stream, read on the GPU itself: cycles of an SM's counter
+// over nanoseconds of the GPU's timer. No polling, and no guess at which moment a sensor meant.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,8 +19,8 @@ class ClockStamps {
 
   // Queues stamp `index`; about 2 us of GPU time.
   void stamp(int index, cudaStream_t stream);
-  // MHz between stamps `first` and `second`, the median over the SMs that wrote both. Only after the
-  // stream is synchronised. Empty where no SM wrote both.
+  // MHz between stamps `first` and `second`, the median over the SMs that wrote both. Only after
+  // the stream is synchronised. Empty where no SM wrote both.
   std::optional<double> mhz(int first, int second) const;
 
  private:

@@ -25,9 +25,10 @@ Failure failure_of(const CuptiApi& api, CUptiResult code, const char* call) {
   switch (static_cast<int>(code)) {
     case 35:  // CUPTI_ERROR_INSUFFICIENT_PRIVILEGES
       return {"no_permission",
-              text + "; the driver keeps counters to administrators: run as root or with "
-                     "CAP_SYS_ADMIN (in a container --cap-add=SYS_ADMIN), or set "
-                     "NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot"};
+              text +
+                  "; the driver keeps counters to administrators: run as root or with "
+                  "CAP_SYS_ADMIN (in a container --cap-add=SYS_ADMIN), or set "
+                  "NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot"};
     case 40:  // CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES
       return {"no_permission", text + "; profiling must be enabled for this vGPU on its host"};
     case 26:  // CUPTI_ERROR_HARDWARE_BUSY
@@ -35,9 +36,8 @@ Failure failure_of(const CuptiApi& api, CUptiResult code, const char* call) {
     case 39:  // CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
       return {"other_tool", text + "; a profiler is attached to this process"};
     case 15:  // CUPTI_ERROR_NOT_INITIALIZED
-      return {"unavailable",
-              text + "; the driver is too old for " + api.path() +
-                  ", or libnvperf_host.so is not beside it"};
+      return {"unavailable", text + "; the driver is too old for " + api.path() +
+                                 ", or libnvperf_host.so is not beside it"};
     default:
       return {"unavailable", text + " (" + api.path() + ")"};
   }
@@ -54,8 +54,8 @@ Params sized(std::size_t size) {
 
 void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
-// A metric set compiled for the chip. The image must outlive every session that uses it: CUPTI keeps
-// the pointer. 64-bit words, because it must be aligned to 8 bytes.
+// A metric set compiled for the chip. The image must outlive every session that uses it: CUPTI
+// keeps the pointer. 64-bit words, because it must be aligned to 8 bytes.
 struct Config {
   MetricNames names;
   std::vector<std::string> metrics;
@@ -181,8 +181,8 @@ Config& CounterSession::State::config(DType dtype) {
   host.pCounterAvailabilityImage = availability.data();
   ROOFLASH_CUPTI(cuptiProfilerHostInitialize, &host);
   config.host = host.pHostObject;
-  // Kept from here on, so that the destructor ends the host object whatever fails below; the strings
-  // stay where they are, because moving a vector does not move its elements.
+  // Kept from here on, so that the destructor ends the host object whatever fails below; the
+  // strings stay where they are, because moving a vector does not move its elements.
   Config& kept = configs.emplace(dtype, std::move(config)).first->second;
   try {
     auto add = ROOFLASH_PARAMS(CUpti_Profiler_Host_ConfigAddMetrics);
@@ -215,8 +215,9 @@ Config& CounterSession::State::config(DType dtype) {
   return kept;
 }
 
-std::map<std::string, double> CounterSession::State::collect(
-    Config& config, const std::function<void()>& prepare, const std::function<void()>& launch) {
+std::map<std::string, double> CounterSession::State::collect(Config& config,
+                                                             const std::function<void()>& prepare,
+                                                             const std::function<void()>& launch) {
   auto enable = ROOFLASH_PARAMS(CUpti_RangeProfiler_Enable);
   enable.ctx = context;
   ROOFLASH_CUPTI(cuptiRangeProfilerEnable, &enable);

@@ -54,14 +54,16 @@ CuptiApi::CuptiApi() {
     }
   }
   if (!library_) {
-    error_ = fmt::format("no CUPTI library: {}; install the toolkit's CUPTI, or name the file in "
-                         "ROOFLASH_CUPTI", library_.error());
+    error_ = fmt::format(
+        "no CUPTI library: {}; install the toolkit's CUPTI, or name the file in "
+        "ROOFLASH_CUPTI",
+        library_.error());
     return;
   }
   path_ = library_.path_of("cuptiGetVersion");
   if (!perf_host_) perf_host_ = Library(directory_of(path_) + "libnvperf_host.so");
-#define ROOFLASH_CUPTI_FIND(function)                                              \
-  if (!library_.find(function, #function) && error_.empty()) {                     \
+#define ROOFLASH_CUPTI_FIND(function)                                                  \
+  if (!library_.find(function, #function) && error_.empty()) {                         \
     error_ = path_ + " has no " #function ": it is older than the toolkit built with"; \
   }
   ROOFLASH_CUPTI_FUNCTIONS(ROOFLASH_CUPTI_FIND)

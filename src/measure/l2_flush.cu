@@ -5,7 +5,8 @@
 namespace rooflash {
 namespace {
 
-// The buffer is all zero, so the store never happens; the compiler cannot know, and keeps the loads.
+// The buffer is all zero, so the store never happens; the compiler cannot know, and keeps the
+// loads.
 __global__ void read_all(uint4* data, std::int64_t count) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   unsigned seen = 0;

@@ -19,10 +19,10 @@ struct MetricNames {
   std::string sm_clock_hz;
   std::string hbm_read_bytes;
   std::string hbm_write_bytes;
-  std::string sm_l2_read_sectors;   // of 32 bytes, asked by SMs; TMA loads included
+  std::string sm_l2_read_sectors;  // of 32 bytes, asked by SMs; TMA loads included
   std::string sm_l2_write_sectors;
   std::string tensor_pipe_pct;
-  std::string xu_pipe_pct;          // exponentials and conversions
+  std::string xu_pipe_pct;              // exponentials and conversions
   std::vector<std::string> tensor_ops;  // summed; 1 multiply-add = 2
 
   std::vector<std::string> all() const;
@@ -42,7 +42,8 @@ struct CounterExpectation {
 Counters interpret(const MetricNames& names, const std::map<std::string, double>& values,
                    const CounterExpectation& expected);
 
-// The profiler this process runs under, by the environment it leaves ("Nsight Compute"); "" for none.
+// The profiler this process runs under, by the environment it leaves ("Nsight Compute"); "" for
+// none.
 std::string outer_tool();
 
 }  // namespace rooflash

@@ -99,8 +99,8 @@ void Timer::warm_up(const Launch& launch, const RunOptions& options) {
     if (elapsed < at_least) continue;
     const std::size_t last = std::min(clocks.size(), kSettledChunks);
     const bool short_kernel = clocks.empty();  // even kQueueLimit launches fill no chunk
-    const bool settled = last == kSettledChunks &&
-                         relative_spread(std::span(clocks).last(last)) < kSettled;
+    const bool settled =
+        last == kSettledChunks && relative_spread(std::span(clocks).last(last)) < kSettled;
     if (settled || short_kernel) return;
   }
 }

@@ -19,8 +19,8 @@ namespace rooflash {
 
 struct Timing {
   TimeUs time_us;
-  Clock clock_mhz;          // samples parallel to time_us.samples; empty where no stamp pair matched
-  OptDouble cycles_median;  // median of time x clock
+  Clock clock_mhz;  // samples parallel to time_us.samples; empty where no stamp pair matched
+  OptDouble cycles_median;         // median of time x clock
   std::vector<std::string> flags;  // clock_unsettled, unheld
 };
 

@@ -31,7 +31,8 @@ TEST(Interpret, MapsByNameAndConverts) {
   values[names.sm_l2_write_sectors] = 3;
   values[names.tensor_ops[0]] = 100;
   values[names.tensor_ops[1]] = 23;
-  const Counters counters = interpret(names, values, {.min_hbm_read_bytes = 9e5, .tensor_ops = true});
+  const Counters counters =
+      interpret(names, values, {.min_hbm_read_bytes = 9e5, .tensor_ops = true});
   EXPECT_EQ(counters.status, "ok");
   EXPECT_DOUBLE_EQ(*counters.gpu_time_us, 2.5);
   EXPECT_DOUBLE_EQ(*counters.sm_clock_mhz, 1980);
@@ -64,7 +65,9 @@ TEST(Interpret, RefusesImpossibleValues) {
   EXPECT_TRUE(refused(values, {.tensor_ops = true})) << "no tensor operations";
 }
 
-TEST(Metrics, UnknownChipHasNone) { EXPECT_FALSE(metric_names("XX999", DType::bf16)); }
+TEST(Metrics, UnknownChipHasNone) {
+  EXPECT_FALSE(metric_names("XX999", DType::bf16));
+}
 
 TEST(OuterTool, IsReadFromTheEnvironment) {
   ASSERT_EQ(setenv("NV_COMPUTE_PROFILER_PERFWORKS_DIR", "/x", 1), 0);
@@ -91,19 +94,18 @@ std::size_t passes_of(const CuptiApi& api, const char* chip, const MetricNames& 
   host.pChipName = chip;
   EXPECT_EQ(api.cuptiProfilerHostInitialize(&host), CUPTI_SUCCESS) << chip;
   std::size_t passes = 0;
-  bool known = true;
-  for (const std::string& name : names.all()) {
-    const char* pointer = name.c_str();
-    CUpti_Profiler_Host_ConfigAddMetrics_Params add{};
-    add.structSize = CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE;
-    add.pHostObject = host.pHostObject;
-    add.ppMetricNames = &pointer;
-    add.numMetrics = 1;
-    const CUptiResult added = api.cuptiProfilerHostConfigAddMetrics(&add);
-    EXPECT_EQ(added, CUPTI_SUCCESS) << chip << ": " << name;
-    known = known && added == CUPTI_SUCCESS;
-  }
-  if (known) {
+  std::vector<const char*> pointers;
+  const std::vector<std::string> all = names.all();
+  for (const std::string& name : all) pointers.push_back(name.c_str());
+  // One wrong name refuses the whole list, and metrics added one by one cost a pass each.
+  CUpti_Profiler_Host_ConfigAddMetrics_Params add{};
+  add.structSize = CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE;
+  add.pHostObject = host.pHostObject;
+  add.ppMetricNames = pointers.data();
+  add.numMetrics = pointers.size();
+  const CUptiResult added = api.cuptiProfilerHostConfigAddMetrics(&add);
+  EXPECT_EQ(added, CUPTI_SUCCESS) << chip;
+  if (added == CUPTI_SUCCESS) {
     CUpti_Profiler_Host_GetConfigImageSize_Params size{};
     size.structSize = CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE;
     size.pHostObject = host.pHostObject;

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "gpu/check.hpp"
+#include "measure/ceilings.hpp"
+#include "measure/gemm.hpp"
+#include "measure/statistics.hpp"
+
+namespace rooflash {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kInFlight = 8;  // 16-byte loads or stores a thread has under way
+constexpr std::int64_t kTile = static_cast<std::int64_t>(kThreads) * kInFlight;  // in uint4
+constexpr int kSamples = 12;
+
+// Each block takes tiles of kTile values in turn; all loads of a tile are issued before the first
+// value is used.
+__global__ void copy_kernel(uint4* to, const uint4* from, std::int64_t tiles) {
+  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    const std::int64_t first = tile * kTile + threadIdx.x;
+    uint4 values[kInFlight];
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) values[i] = __ldcs(from + first + i * kThreads);
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) __stcs(to + first + i * kThreads, values[i]);
+  }
+}
+
+// The data is random, so its bits are never all zero and the store never happens.
+__global__ void read_kernel(uint4* to, const uint4* from, std::int64_t tiles) {
+  unsigned seen = 0;
+  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    const std::int64_t first = tile * kTile + threadIdx.x;
+    uint4 values[kInFlight];
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) values[i] = __ldcs(from + first + i * kThreads);
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) {
+      seen |= values[i].x | values[i].y | values[i].z | values[i].w;
+    }
+  }
+  if (seen == 0) to[threadIdx.x].x = 1;
+}
+
+__global__ void write_kernel(uint4* to, const uint4* from, std::int64_t tiles) {
+  const uint4 value = from[threadIdx.x];
+  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    const std::int64_t first = tile * kTile + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) __stcs(to + first + i * kThreads, value);
+  }
+}
+
+using StreamKernel = void (*)(uint4*, const uint4*, std::int64_t);
+
+struct EventPair {
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
+  EventPair() {
+    ROOFLASH_CUDA(cudaEventCreate(&begin));
+    ROOFLASH_CUDA(cudaEventCreate(&end));
+  }
+  ~EventPair() {
+    (void)cudaEventDestroy(begin);
+    (void)cudaEventDestroy(end);
+  }
+  EventPair(const EventPair&) = delete;
+  EventPair& operator=(const EventPair&) = delete;
+};
+
+// Median seconds of one run. The runs are long against a launch, so the host keeps ahead.
+double median_seconds(const std::function<void()>& run, cudaStream_t stream) {
+  constexpr int kWarmUp = 3;
+  for (int i = 0; i < kWarmUp; ++i) run();
+  std::vector<EventPair> pairs(kSamples);
+  for (EventPair& pair : pairs) {
+    ROOFLASH_CUDA(cudaEventRecord(pair.begin, stream));
+    run();
+    ROOFLASH_CUDA(cudaEventRecord(pair.end, stream));
+  }
+  ROOFLASH_CUDA(cudaStreamSynchronize(stream));
+  std::vector<double> seconds;
+  for (const EventPair& pair : pairs) {
+    float ms = 0;
+    ROOFLASH_CUDA(cudaEventElapsedTime(&ms, pair.begin, pair.end));
+    seconds.push_back(1e-3 * static_cast<double>(ms));
+  }
+  return median(seconds);
+}
+
+struct Buffers {
+  DeviceBuffer from;
+  DeviceBuffer to;
+  std::int64_t tiles = 0;
+  double bytes() const { return static_cast<double>(tiles) * kTile * sizeof(uint4); }
+};
+
+Buffers make_buffers(cudaStream_t stream) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  ROOFLASH_CUDA(cudaMemGetInfo(&free, &total));
+  const std::size_t bytes = std::min<std::size_t>(std::size_t{4} << 30, free / 3);
+  Buffers buffers;
+  buffers.tiles = static_cast<std::int64_t>(bytes / sizeof(uint4)) / kTile;
+  if (buffers.tiles == 0) {
+    throw Error(ExitCode::incomplete, "too little free GPU memory to measure its rate",
+                "end other processes on the GPU");
+  }
+  const auto size = static_cast<std::size_t>(buffers.tiles * kTile) * sizeof(uint4);
+  buffers.from = DeviceBuffer(size);
+  buffers.to = DeviceBuffer(size);
+  fill_random(DType::fp32, buffers.from.get(), static_cast<std::int64_t>(size / 4), 3, stream);
+  fill_random(DType::fp32, buffers.to.get(), static_cast<std::int64_t>(size / 4), 4, stream);
+  return buffers;
+}
+
+// GB/s of `kernel`, which moves `factor` times the buffer's bytes, with the best grid.
+double best_gbps(StreamKernel kernel, const Buffers& buffers, double factor, int sm_count,
+                 cudaStream_t stream) {
+  double best = std::numeric_limits<double>::infinity();
+  const std::int64_t all = std::min<std::int64_t>(buffers.tiles, std::numeric_limits<int>::max());
+  for (const std::int64_t grid :
+       {std::int64_t{sm_count} * 4, std::int64_t{sm_count} * 8, std::int64_t{sm_count} * 16, all}) {
+    const auto run = [&] {
+      kernel<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+          buffers.to.get<uint4>(), buffers.from.get<uint4>(), buffers.tiles);
+      ROOFLASH_CUDA_LAUNCHED();
+    };
+    best = std::min(best, median_seconds(run, stream));
+  }
+  return factor * buffers.bytes() / best * 1e-9;
+}
+
+}  // namespace
+
+Ceilings measure_ceilings(const std::string& device, int sm_count, cudaStream_t stream) {
+  Ceilings ceilings;
+  ceilings.device = device;
+  ceilings.source = "measured";
+  {
+    const Buffers buffers = make_buffers(stream);
+    ceilings.hbm_copy_gbps = best_gbps(copy_kernel, buffers, 2, sm_count, stream);
+    ceilings.hbm_read_gbps = best_gbps(read_kernel, buffers, 1, sm_count, stream);
+    ceilings.hbm_write_gbps = best_gbps(write_kernel, buffers, 1, sm_count, stream);
+  }
+  for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32, DType::e4m3}) {
+    for (const int n : {4096, 8192}) {
+      try {
+        const Gemm gemm(dtype, n, stream);
+        const double tflops = gemm.flops() / median_seconds([&] { gemm(stream); }, stream) * 1e-12;
+        double& best = ceilings.gemm_tflops[std::string(to_string(dtype))];
+        best = std::max(best, tflops);
+      } catch (const CudaError&) {
+        throw;
+      } catch (const Error&) {
+        break;  // no such GEMM on this card: no roof, rather than another type's
+      }
+    }
+  }
+  return ceilings;
+}
+
+}  // namespace rooflash

@@ -1,0 +1,365 @@
+// One real GPU: runs a case from its inputs to its counters.
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/units.hpp"
+#include "gpu/check.hpp"
+#include "gpu/device.hpp"
+#include "gpu/kernel_names.hpp"
+#include "gpu/nvml.hpp"
+#include "gpu/nvtx.hpp"
+#include "measure/ceilings.hpp"
+#include "measure/counters.hpp"
+#include "measure/timer.hpp"
+#include "model/gpu_spec.hpp"
+#include "model/predict.hpp"
+#include "registry.hpp"
+#include "verify/gpu_verify.hpp"
+#include "worker/backend.hpp"
+#include "worker/cuda/buffer_pool.hpp"
+#include "worker/cuda/cuda_doctor.hpp"
+
+namespace rooflash {
+namespace {
+
+constexpr std::int64_t kVerifyMarginBytes = std::int64_t{256} << 20;  // scratch of the reference
+
+// Makes `ordinal` current, which creates its context, and owns a stream that no other stream
+// orders.
+class Stream {
+ public:
+  explicit Stream(int ordinal) {
+    ROOFLASH_CUDA(cudaSetDevice(ordinal));
+    ROOFLASH_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  ~Stream() { (void)cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  operator cudaStream_t() const { return stream_; }
+  void synchronize() const { ROOFLASH_CUDA(cudaStreamSynchronize(stream_)); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class CudaBackend : public Backend {
+ public:
+  explicit CudaBackend(int ordinal)
+      : device_(describe_device(ordinal)),
+        limits_(device_limits(ordinal)),
+        nvml_(pci_bus_id(ordinal), device_.name),
+        spec_(find_gpu_by_name(device_.name)),
+        ordinal_(ordinal),
+        stream_(ordinal),
+        timer_(stream_, device_.l2_bytes.value_or(0), limits_.sm_count) {}
+
+  DeviceInfo device() override { return device_; }
+  Environment environment() override {
+    Environment environment;
+    environment.driver = nvml_.driver_version();
+    environment.cuda = toolkit_version();
+    environment.visible_devices = visible_devices();
+    return environment;
+  }
+  Row run(const CaseRequest& request, const PhaseSink& phase) override;
+  Ceilings ceilings() override {
+    pool_.release();
+    return measure_ceilings(device_.device, limits_.sm_count, stream_);
+  }
+  std::vector<DoctorCheck> doctor() override {
+    pool_.release();
+    return check_device(device_, nvml_, counter_session(), timer_, stream_);
+  }
+  bool lost() const override { return lost_; }
+
+ private:
+  void run_case(const CaseRequest& request, const PhaseSink& phase, Row& row);
+  bool fits(Row& row, std::int64_t needed);
+  Tensors allocate(const Problem& problem, std::int64_t workspace_bytes);
+  bool verify(const CaseRequest& request, const Prepared& prepared, const Tensors& tensors,
+              Row& row);
+  void time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase, Row& row);
+  void count(const CaseRequest& request, const Traffic& traffic, const Launch& launch, Row& row);
+  void add_prediction(const Problem& problem, const Traffic& traffic, Row& row) const;
+  void judge(Row& row) const;
+  CounterSession& counter_session() {
+    if (!counters_) counters_ = std::make_unique<CounterSession>(ordinal_);
+    return *counters_;
+  }
+
+  DeviceInfo device_;  // before the context: other_processes must not count this one
+  DeviceLimits limits_;
+  Nvml nvml_;
+  const GpuSpec* spec_;  // nullptr for a card that is not in the list
+  int ordinal_;
+  Stream stream_;
+  Timer timer_;
+  BufferPool pool_;
+  std::unique_ptr<CounterSession> counters_;
+  bool lost_ = false;
+};
+
+void end_row(Row& row, Status status, std::string reason) {
+  row.status = status;
+  row.reason = std::move(reason);
+  if (status == Status::ok) return;
+  row.time_us.reset();  // only rows that are ok carry times
+  row.clock_mhz.reset();
+  row.cycles_median.reset();
+  row.derived = {};
+}
+
+Row CudaBackend::run(const CaseRequest& request, const PhaseSink& phase) {
+  Row row = start_row(request, device_);
+  const NvtxRange range(row.case_id);
+  try {
+    run_case(request, phase, row);
+  } catch (const NotBuiltError&) {
+    end_row(row, Status::unsupported, fmt::format("not built for sm_{}", limits_.sm));
+  } catch (const CudaError& error) {
+    lost_ = error.sticky();
+    if (error.status() == cudaErrorMemoryAllocation) {
+      end_row(row, Status::oom, error.what());
+    } else if (error.status() == cudaErrorNoKernelImageForDevice) {
+      end_row(row, Status::unsupported, fmt::format("not built for sm_{}", limits_.sm));
+    } else {
+      end_row(row, Status::failed, error.what());
+    }
+  } catch (const std::exception& error) {
+    // A family's own check throws a plain Error; the context may be lost all the same.
+    (void)cudaGetLastError();
+    lost_ = cudaDeviceSynchronize() != cudaSuccess;
+    end_row(row, Status::failed, error.what());
+  }
+  return row;
+}
+
+void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, Row& row) {
+  const Problem& problem = request.problem;
+  phase("setup");
+  std::optional<NvtxRange> range(std::in_place, NvtxPhase::setup);
+  const Kernel* kernel = find_kernel(request.kernel);
+  if (kernel == nullptr) {
+    return end_row(row, Status::failed, "there is no kernel " + request.kernel);
+  }
+  std::string reason;
+  const Variant* variant = find_variant(*kernel, problem, limits_.sm, &reason);
+  if (variant == nullptr) return end_row(row, Status::unsupported, reason);
+  const PrepareFn prepare = find_prepare(*kernel, *variant);
+  if (prepare == nullptr) {
+    return end_row(row, Status::unsupported, "this binary holds no CUDA code of " + request.kernel);
+  }
+  Traffic traffic;
+  if (kernel->traffic != nullptr && kernel->tile != nullptr) {
+    traffic = kernel->traffic(problem, kernel->tile(problem, limits_.smem_per_block_bytes));
+    add_prediction(problem, traffic, row);
+  }
+
+  const std::int64_t workspace =
+      kernel->workspace_bytes != nullptr ? kernel->workspace_bytes(problem) : 0;
+  const std::int64_t bytes = tensor_bytes(problem) + workspace;
+  row.memory.workspace_bytes = workspace;
+  if (!fits(row, bytes + kVerifyMarginBytes)) return;
+  row.memory.peak_bytes = bytes;
+  const Tensors tensors = allocate(problem, workspace);
+  fill_inputs(problem, request.seed, const_cast<void*>(tensors.q), const_cast<void*>(tensors.k),
+              const_cast<void*>(tensors.v), stream_);
+  const Prepared prepared = prepare(problem, tensors, limits_);
+  row.resources = prepared.resources;
+
+  if (request.options.verify != "off") {
+    phase("verify");
+    range.emplace(NvtxPhase::verify);
+    if (!verify(request, prepared, tensors, row)) return;
+  }
+  if (request.options.verify != "only") {
+    range.reset();  // the timer opens its own
+    time(request, prepared.launch, phase, row);
+    if (request.options.verify != "off") {
+      // A kernel may be right once and wrong when it runs back to back.
+      range.emplace(NvtxPhase::verify);
+      if (!verify(request, prepared, tensors, row)) return;
+    }
+    if (request.options.counters != "none") {
+      phase("counters");
+      range.emplace(NvtxPhase::counters);
+      count(request, traffic, prepared.launch, row);
+    }
+  }
+  range.reset();
+  LaunchedKernels ran = launched_kernels(prepared.launch, stream_);
+  row.kernels_run = std::move(ran.names);
+  if (!ran.missing.empty()) row.missing["kernels_run"] = ran.missing;
+  stream_.synchronize();
+  if (device_.other_processes.value_or(0) > 0) row.flags.emplace_back("shared_gpu");
+  judge(row);
+  row.status = Status::ok;
+}
+
+// Compares what the case needs with what is free, buffers of earlier cases given back if need be.
+bool CudaBackend::fits(Row& row, std::int64_t needed) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  ROOFLASH_CUDA(cudaMemGetInfo(&free, &total));
+  if (needed <= static_cast<std::int64_t>(free)) return true;
+  pool_.release();
+  ROOFLASH_CUDA(cudaMemGetInfo(&free, &total));
+  const auto available = static_cast<std::int64_t>(free);
+  if (needed <= available) return true;
+  row.memory.needed_bytes = needed;
+  row.memory.free_bytes = available;
+  end_row(row, Status::oom,
+          fmt::format("needs {} and {} is free", format_gib(static_cast<double>(needed)),
+                      format_gib(static_cast<double>(available))));
+  return false;
+}
+
+Tensors CudaBackend::allocate(const Problem& problem, std::int64_t workspace_bytes) {
+  const std::int64_t in = size_bytes(problem.dtype);
+  const std::int64_t out = size_bytes(output_dtype(problem.dtype));
+  Tensors tensors;
+  tensors.q = pool_.get("q", q_elements(problem) * in);
+  tensors.k = pool_.get("k", k_elements(problem) * in);
+  tensors.v = pool_.get("v", v_elements(problem) * in);
+  tensors.o = pool_.get("o", o_elements(problem) * out);
+  tensors.lse = static_cast<float*>(
+      pool_.get("lse", lse_elements(problem) * static_cast<std::int64_t>(sizeof(float))));
+  tensors.workspace = pool_.get("workspace", workspace_bytes);
+  return tensors;
+}
+
+// One launch onto poisoned outputs, checked. False where the row has ended as wrong.
+bool CudaBackend::verify(const CaseRequest& request, const Prepared& prepared,
+                         const Tensors& tensors, Row& row) {
+  poison_outputs(request.problem, tensors, stream_);
+  prepared.launch(stream_);
+  stream_.synchronize();
+  row.verify = verify_on_gpu(request.problem, request.seed, tensors, stream_);
+  if (row.verify.status != "failed") return true;
+  end_row(row, Status::wrong,
+          row.verify.worst.empty() ? "the output differs from the reference" : row.verify.worst);
+  return false;
+}
+
+void CudaBackend::time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase,
+                       Row& row) {
+  phase("warmup");
+  timer_.warm_up(launch, request.options);
+  const NvmlSnapshot before = nvml_.snapshot();
+  phase("timed");
+  Timing timing = timer_.measure(launch, request.options);
+  const NvmlSnapshot after = nvml_.snapshot();
+
+  if (timing.clock_mhz.samples.empty()) {
+    row.missing["clock_mhz"] = "no SM wrote both clock stamps of every sample";
+    row.missing["cycles"] = row.missing["clock_mhz"];
+  } else {
+    row.clock_mhz = std::move(timing.clock_mhz);
+    row.cycles_median = timing.cycles_median;
+  }
+  row.time_us = std::move(timing.time_us);
+  row.flags.insert(row.flags.end(), timing.flags.begin(), timing.flags.end());
+  row.power_w = after.power_w;
+  row.temperature_c = after.temperature_c;
+  for (const NvmlSnapshot* snapshot : {&before, &after}) {
+    for (const std::string& held : snapshot->throttle.value_or(std::vector<std::string>())) {
+      if (std::find(row.throttle.begin(), row.throttle.end(), held) == row.throttle.end()) {
+        row.throttle.push_back(held);
+      }
+    }
+  }
+  for (const char* field : {"power_w", "temperature_c", "throttle"}) {
+    const auto found = after.missing.find(field);
+    if (found != after.missing.end()) row.missing[field] = found->second;
+  }
+  const std::int64_t footprint = row.memory.peak_bytes.value_or(0);
+  if (request.options.l2 == "warm" && footprint <= device_.l2_bytes.value_or(0)) {
+    row.flags.emplace_back("l2_resident");
+  }
+}
+
+void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, const Launch& launch,
+                        Row& row) {
+  const Problem& problem = request.problem;
+  const bool cold = request.options.l2 != "warm";
+  CounterExpectation expected;
+  expected.tensor_ops = traffic.path == TensorPath::mma_sync || traffic.path == TensorPath::wgmma;
+  // After a flush all of Q must come from HBM, wherever each query sees a key. Half of it, because
+  // a bound that is too tight would call a good value impossible.
+  const bool reads_all_q =
+      problem.mask.kind == MaskKind::none ||
+      (problem.mask.kind == MaskKind::causal && problem.seqlen_kv >= problem.seqlen_q);
+  if (cold && reads_all_q) {
+    expected.min_hbm_read_bytes =
+        0.5 * static_cast<double>(q_elements(problem) * size_bytes(problem.dtype));
+  }
+  const auto prepare = [&] {
+    if (cold) {
+      timer_.flush();
+    } else {
+      launch(stream_);
+      launch(stream_);
+    }
+  };
+  row.counters = counter_session().measure(
+      problem.dtype, prepare, [&] { launch(stream_); }, expected);
+}
+
+void CudaBackend::add_prediction(const Problem& problem, const Traffic& traffic, Row& row) const {
+  if (spec_ == nullptr) {
+    row.missing["model.predicted_time_us"] = "no specification of " + device_.name;
+    return;
+  }
+  try {
+    const Prediction prediction = predict(problem, traffic, *spec_);
+    row.model.predicted_sm_l2_bytes = prediction.sm_l2_bytes;
+    row.model.predicted_hbm_bytes = prediction.hbm_bytes;
+    row.model.predicted_time_us = prediction.time_us;
+  } catch (const Error& error) {
+    row.missing["model.predicted_time_us"] = error.what();
+  }
+}
+
+// Rates, and the flag of a row that is faster than the hardware can be.
+void CudaBackend::judge(Row& row) const {
+  if (!row.time_us) return;
+  const double seconds = row.time_us->median * 1e-6;
+  Derived& derived = row.derived;
+  derived.tflops = row.model.flops / seconds * 1e-12;
+  const Counters& counted = row.counters;
+  if (counted.tensor_ops) derived.hardware_tflops = *counted.tensor_ops / seconds * 1e-12;
+  if (counted.hbm_read_bytes && counted.hbm_write_bytes) {
+    const double bytes = *counted.hbm_read_bytes + *counted.hbm_write_bytes;
+    derived.hbm_gbps = bytes / seconds * 1e-9;
+    if (bytes > 0) derived.intensity_flop_per_byte = row.model.flops / bytes;
+  }
+  if (spec_ == nullptr) return;
+  const auto rate =
+      spec_->tensor_ops_per_clock_per_sm.find(std::string(to_string(row.problem.dtype)));
+  bool implausible = derived.hbm_gbps && *derived.hbm_gbps > spec_->hbm_gbps;
+  if (rate != spec_->tensor_ops_per_clock_per_sm.end() && row.cycles_median) {
+    const double possible = rate->second * limits_.sm_count * *row.cycles_median;
+    implausible = implausible || row.model.flops > possible;
+  }
+  if (implausible) row.flags.emplace_back("implausible");
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(int ordinal) {
+  return std::make_unique<CudaBackend>(ordinal);
+}
+
+std::vector<DeviceInfo> cuda_devices() {
+  std::vector<DeviceInfo> devices;
+  const int count = require_devices();
+  for (int ordinal = 0; ordinal < count; ++ordinal) devices.push_back(describe_device(ordinal));
+  return devices;
+}
+
+}  // namespace rooflash
