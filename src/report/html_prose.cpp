@@ -1,0 +1,226 @@
+#include "report/html_prose.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <vector>
+
+#include "core/units.hpp"
+#include "report/escape.hpp"
+#include "report/pivot.hpp"
+#include "report/summary.hpp"
+
+namespace rooflash {
+namespace {
+
+std::string run_name(std::span<const Record> records, std::size_t index) {
+  return records.size() > 1 ? fmt::format("run {}: ", index + 1) : "";
+}
+
+// A definition list; values are plain text.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+std::string facts_html(const Facts& facts) {
+  std::string out = "<dl>";
+  for (const auto& [name, value] : facts) {
+    out += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(name),
+                       value.empty() ? "n/a: not recorded" : escape_html(value));
+  }
+  return out + "</dl>\n";
+}
+
+template <class Value>
+std::string shown(const std::optional<Value>& value, const char* unit) {
+  return value ? fmt::format("{}{}", *value, unit) : "n/a: not recorded";
+}
+
+std::string yes_no(const std::optional<bool>& value) {
+  if (!value) return "n/a: not recorded";
+  return *value ? "on" : "off";
+}
+
+std::string device_facts(const DeviceInfo& device) {
+  const auto gib = [](OptInt bytes) {
+    return bytes ? format_gib(static_cast<double>(*bytes)) : std::string("n/a: not recorded");
+  };
+  return "<h3>" + escape_html(device.device + ": " + device.name) +
+         (device.simulated ? " (simulated)" : "") + "</h3>\n" +
+         facts_html(
+             {{"SMs", shown(device.sm_count, "")},
+              {"compute capability", device.compute_capability
+                                         ? fmt::format("{}.{}", *device.compute_capability / 10,
+                                                       *device.compute_capability % 10)
+                                         : "n/a: not recorded"},
+              {"SM clock, highest", shown(device.sm_clock_max_mhz, " MHz")},
+              {"memory clock, highest", shown(device.memory_clock_max_mhz, " MHz")},
+              {"memory", gib(device.memory_bytes)},
+              {"L2", gib(device.l2_bytes)},
+              {"power limit", shown(device.power_limit_w, " W")},
+              {"ECC", yes_no(device.ecc)},
+              {"MIG", yes_no(device.mig)},
+              {"other processes at the start", shown(device.other_processes, "")},
+              {"uuid (hash)", device.uuid_hash}});
+}
+
+std::string ceiling_facts(const Record& record) {
+  Facts facts;
+  for (const Ceilings& c : record.ceilings) {
+    std::string text = fmt::format("HBM copy {}, read {}, write {}",
+                                   c.hbm_copy_gbps ? significant(*c.hbm_copy_gbps, 4) : "n/a",
+                                   c.hbm_read_gbps ? significant(*c.hbm_read_gbps, 4) : "n/a",
+                                   c.hbm_write_gbps ? significant(*c.hbm_write_gbps, 4) : "n/a");
+    text += " GB/s";
+    for (const auto& [dtype, rate] : c.gemm_tflops) {
+      text += fmt::format("; GEMM {} {} TFLOPS", dtype, significant(rate, 4));
+    }
+    facts.emplace_back(fmt::format("ceilings of {} ({})", c.device, c.source), text);
+  }
+  for (const Datasheet& d : record.datasheet) {
+    std::string text = "HBM " + (d.hbm_gbps ? significant(*d.hbm_gbps, 4) : "n/a") + " GB/s";
+    for (const auto& [dtype, rate] : d.tensor_tflops) {
+      text += fmt::format("; {} {} TFLOPS", dtype, significant(rate, 4));
+    }
+    facts.emplace_back("datasheet, dense: " + d.gpu, text + ". Source: " + d.source);
+  }
+  return facts.empty() ? "<p>No ceilings in this record: rooflash ceilings measures them.</p>\n"
+                       : facts_html(facts);
+}
+
+// How the rows were made: the distinct values of each, in order of first appearance.
+template <class Get>
+std::string distinct(std::span<const Record> records, Get get) {
+  std::vector<std::string> values;
+  for (const Record& record : records) {
+    for (const Row& row : record.rows) {
+      const std::string value = get(row);
+      if (!value.empty() && std::find(values.begin(), values.end(), value) == values.end()) {
+        values.push_back(value);
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
+}  // namespace
+
+std::string default_title(std::span<const Record> records) {
+  std::string title = "rooflash";
+  std::set<std::string> seen;
+  for (const Record& record : records) {
+    std::string part = record.suite;
+    for (const DeviceInfo& device : record.environment.devices) {
+      part += (part.empty() ? "" : " on ") + device.name + (device.simulated ? " (simulated)" : "");
+    }
+    if (!part.empty() && seen.insert(part).second) {
+      title += (seen.size() > 1 ? " and " : ": ") + part;
+    }
+  }
+  return title;
+}
+
+std::string verdict_html(std::span<const Record> records) {
+  std::string out;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
+    for (const std::string& device : simulated_devices(record)) {
+      out += fmt::format(
+          "<p class=\"simulated\"><strong>Simulated.</strong> {}{} is a model: no GPU was "
+          "measured, "
+          "times and bytes are predictions.</p>\n",
+          run_name(records, i), escape_html(device));
+    }
+    const Tool& tool = record.tool;
+    out += fmt::format(
+        "<p class=\"strip\"><strong>{}{} rows: {}</strong> <span>{}</span> "
+        "<span>rooflash {} {}{}</span></p>\n",
+        run_name(records, i), record.rows.size(), status_counts(record),
+        escape_html(record.environment.date), escape_html(tool.version), escape_html(tool.commit),
+        tool.dirty ? ", modified" : "");
+  }
+  return out;
+}
+
+std::string summary_html(std::span<const Record> records) {
+  std::string out;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    out += "<ul class=\"sentences\">";
+    for (const std::string& sentence : summary_sentences(pivot(records[i]))) {
+      out += "<li>" + run_name(records, i) + escape_html(sentence) + "</li>";
+    }
+    out += "</ul>\n<ul class=\"warnings\">";
+    for (const Warning& warning : warnings(records[i])) {
+      out += fmt::format("<li><strong>WARN</strong> {}{}. <em>{}</em></li>", run_name(records, i),
+                         escape_html(warning.what), escape_html(warning.action));
+    }
+    out += "</ul>\n";
+  }
+  return out;
+}
+
+std::string environment_html(std::span<const Record> records) {
+  std::string out;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const Record& record = records[i];
+    const Environment& env = record.environment;
+    if (records.size() > 1) out += fmt::format("<h3>run {}</h3>\n", i + 1);
+    out +=
+        facts_html({{"command", fmt::format("{}", fmt::join(env.argv, " "))},
+                    {"date", env.date},
+                    {"suite", record.suite.empty() ? "typed as axes" : record.suite},
+                    {"seed", fmt::format("{}", record.seed)},
+                    {"complete", record.complete ? "yes" : "no: interrupted"},
+                    {"build", record.tool.build},
+                    {"driver", env.driver},
+                    {"CUDA", env.cuda},
+                    {"cuDNN", env.cudnn.empty() ? "none found" : env.cudnn},
+                    {"visible devices", env.visible_devices.empty() ? "all" : env.visible_devices},
+                    {"host (hash)", env.host_hash}});
+    out += ceiling_facts(record);
+    for (const DeviceInfo& device : env.devices) out += device_facts(device);
+  }
+  return out;
+}
+
+std::string method_html(std::span<const Record> records) {
+  const auto timing = [](std::string TimeUs::*member) {
+    return
+        [member](const Row& row) { return row.time_us ? (*row.time_us).*member : std::string(); };
+  };
+  const std::string aligned = distinct(records, [](const Row& row) {
+    return row.problem.mask.kind == MaskKind::none ? std::string()
+                                                   : std::string(to_string(row.problem.mask.align));
+  });
+  return facts_html(
+      {{"FLOP convention",
+        distinct(records, [](const Row& row) { return row.model.convention; }) +
+            ": forward 2 b h pairs (d + dv), backward 2 b h pairs (3 d + 2 dv), with the exact "
+            "number of visible (query, key) pairs. GQA does not change it."},
+       {"masks", aligned.empty() ? "none used"
+                                 : "aligned " + aligned +
+                                       ". bottom-right: query i sees keys j <= i + sk - sq; "
+                                       "top-left: j <= i. Window bounds are inclusive."},
+       {"timer", distinct(records, timing(&TimeUs::timer))},
+       {"L2 before each launch", distinct(records, timing(&TimeUs::l2))},
+       {"power", distinct(records, timing(&TimeUs::power))},
+       {"sampling ended by", distinct(records, timing(&TimeUs::stopped_by))},
+       {"inputs",
+        distinct(records,
+                 [](const Row& row) { return std::string(to_string(row.problem.distribution)); })},
+       {"time", "median of all samples of a row; its 95 % interval; no sample is dropped"},
+       {"TFLOPS", "model FLOPs over median time (10^12 per second)"},
+       {"hardware TFLOPS", "tensor operations counted over median time"},
+       {"compulsory bytes", "each input read once, each output written once, KV with KV heads"},
+       {"HBM bytes", "read and written, from hardware counters; on simulated rows predicted"},
+       {"intensity", "model FLOPs over HBM bytes"},
+       {"% of roof", "TFLOPS over the lower of the HBM and the tensor roof at the row's intensity"},
+       {"verified",
+        "against an fp64 reference before timing; the tolerance follows the error of "
+        "same-precision arithmetic"},
+       {"implausible",
+        "faster than the datasheet's memory rate or operations per clock allow: "
+        "listed, never ranked"}});
+}
+
+}  // namespace rooflash

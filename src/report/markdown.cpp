@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include "core/units.hpp"
+#include "report/formats.hpp"
+#include "report/pivot.hpp"
+#include "report/summary.hpp"
+
+namespace rooflash {
+namespace {
+
+// Text of a record, harmless in Markdown: no HTML, no table breaks, no links or emphasis.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '|':
+      case '\\':
+      case '`':
+      case '*':
+      case '_':
+      case '[':
+      case ']':
+      case '!':
+      case '@':
+        out += fmt::format("&#{};", static_cast<int>(c));
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string cell(const Cell& entry, const Roofs& roofs) {
+  if (!entry.row) return "--";
+  if (entry.row->status != Status::ok || !entry.row->time_us) {
+    return std::string(status_word(entry.row->status));
+  }
+  const CellText text = cell_text(entry, roofs);
+  return fmt::format("{} / {} / {} / {}", text.time, text.tflops, text.roof, text.hbm);
+}
+
+std::string group_table(const Group& group) {
+  std::string out = fmt::format("\n**{}** ({})\n\n| seqlen | batch |", escaped(group_title(group)),
+                                escaped(group.device));
+  std::string rule = "\n|---:|---:|";
+  bool simulated = false;
+  for (const Line& line : group.lines) simulated |= line.simulated;
+  for (const std::string& kernel : group.kernels) {
+    out += fmt::format(" {} |", escaped(kernel));
+    rule += "---:|";
+  }
+  if (simulated) {
+    out += " |";
+    rule += "---|";
+  }
+  out += rule + "\n";
+  for (const Line& line : group.lines) {
+    out += fmt::format("| {} | {} |", line_label(line), line.problem->batch);
+    for (const Cell& entry : line.cells) out += fmt::format(" {} |", cell(entry, group.roofs));
+    if (simulated) out += line.simulated ? " simulated |" : " |";
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string render_markdown(const Record& record) {
+  std::string out;
+  for (const std::string& device : simulated_devices(record)) {
+    out += fmt::format(
+        "**SIMULATED: {} is a model. No GPU was measured; times and bytes are predictions.**\n\n",
+        escaped(device));
+  }
+  const Pivot grid = pivot(record);
+  for (const std::string& sentence : summary_sentences(grid)) out += "- " + sentence + "\n";
+  out += fmt::format("- {} rows: {}\n", record.rows.size(), status_counts(record));
+  for (const Warning& warning : warnings(record)) {
+    out += fmt::format("- WARN {}: {}\n", escaped(warning.what), warning.action);
+  }
+  out +=
+      "\nCells: time / TFLOPS / % of the roof (c compute, m memory side) / HBM bytes over "
+      "compulsory bytes.\n";
+  for (const Group& group : grid.groups) out += group_table(group);
+  bool first = true;
+  for (const Row& row : record.rows) {
+    if (row.status == Status::ok) continue;
+    if (first) out += "\n| not ok | case | reason |\n|---|---|---|\n";
+    first = false;
+    out += fmt::format("| {} | {} | {} |\n", status_word(row.status), escaped(row.case_id),
+                       escaped(row.reason));
+  }
+  return out;
+}
+
+}  // namespace rooflash

@@ -1,0 +1,194 @@
+// Records with made-up numbers for the tests of the report. They say so in every place a reader
+// could take them for measurements.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "core/record.hpp"
+
+namespace rooflash::fixture {
+
+inline constexpr char kGpu[] = "Fixture GPU (made-up numbers)";
+
+inline Problem problem(DType dtype, std::int64_t headdim, std::int64_t seqlen, bool causal) {
+  Problem p;
+  p.dtype = dtype;
+  p.batch = 16384 / seqlen;
+  p.heads_q = p.heads_kv = 2048 / headdim;
+  p.seqlen_q = p.seqlen_kv = seqlen;
+  p.headdim = p.headdim_v = headdim;
+  if (causal) p.mask.kind = MaskKind::causal;
+  return p;
+}
+
+// A row that is ok. `reread` is HBM bytes over compulsory bytes.
+inline Row row(const std::string& kernel, const Problem& p, double tflops, double reread,
+               bool simulated) {
+  Row r;
+  r.kernel = kernel;
+  r.problem = p;
+  r.case_id = case_id(kernel, p);
+  r.definition_hash = "0123456789abcdef";
+  r.device = simulated ? "sim:fixture" : "cuda:0";
+  r.gpu = kGpu;
+  r.status = Status::ok;
+  r.simulated = simulated;
+  const double s = static_cast<double>(p.seqlen_kv);
+  const bool causal = p.mask.kind == MaskKind::causal;
+  r.model.convention = "exact-pairs-v1";
+  r.model.pairs = causal ? p.seqlen_kv * (p.seqlen_kv + 1) / 2 : p.seqlen_kv * p.seqlen_kv;
+  r.model.flops = 4.0 * static_cast<double>(p.batch * p.heads_q * r.model.pairs * p.headdim);
+  r.model.compulsory_bytes = tensor_bytes(p);
+  const double bytes = reread * static_cast<double>(r.model.compulsory_bytes);
+  r.model.predicted_hbm_bytes = bytes;
+  const double us = r.model.flops / tflops / 1e6;
+  r.model.predicted_time_us = us * 1.1;
+  TimeUs time;
+  time.median = us;
+  time.ci95_low = us * 0.97;
+  time.ci95_high = us * 1.03;
+  time.min = us * 0.96;
+  time.l2 = "cold";
+  time.power = "burst";
+  time.timer = simulated ? "model" : "event";
+  time.stopped_by = simulated ? "model" : "ci";
+  if (simulated) {
+    time.samples = {us};
+    time.ci95_low = time.ci95_high = time.min = us;
+  } else {
+    for (int i = 0; i < 12; ++i) time.samples.push_back(us * (1 + 0.003 * (i % 5)));
+    r.power_w = 612.0;
+    r.temperature_c = 55.0;
+    r.clock_mhz = Clock{1750.0, 1700.0, 1800.0, {}};
+    r.resources = {168, 0, 98304, 128, 2048, 7.8, 40960};
+    r.counters.status = "ok";
+    r.counters.hbm_read_bytes = 0.75 * bytes;
+    r.counters.hbm_write_bytes = 0.25 * bytes;
+    r.counters.tensor_ops = r.model.flops * (causal ? 1.0 + 64 / s : 1.0);
+    r.derived.hbm_gbps = bytes / us / 1e3;
+    r.derived.intensity_flop_per_byte = r.model.flops / bytes;
+  }
+  time.n = static_cast<std::int64_t>(time.samples.size());
+  r.time_us = time;
+  r.derived.tflops = tflops;
+  r.derived.roof_pct = 100 * tflops / std::min(780.0, 4.284 * r.model.flops / bytes);
+  r.verify.status = simulated ? "reduced" : "passed";
+  r.verify.rows_checked = "all";
+  r.repro = "rooflash run --kernel " + kernel + " --seqlen " + std::to_string(p.seqlen_kv);
+  return r;
+}
+
+inline Row failure(const std::string& kernel, const Problem& p, Status status,
+                   const std::string& reason) {
+  Row r = row(kernel, p, 1, 1, false);
+  r.status = status;
+  r.reason = reason;
+  r.time_us.reset();
+  r.clock_mhz.reset();
+  r.power_w.reset();
+  r.temperature_c.reset();
+  r.derived = {};
+  r.counters = {};
+  return r;
+}
+
+inline Record empty_record() {
+  Record record;
+  record.suite = "test fixture, made-up numbers";
+  record.tool = {"0.1.0", "0123456789ab", false, "Release"};
+  record.environment.argv = {"rooflash", "run", "--suite", "fixture"};
+  record.environment.date = "2026-01-02T03:04:05Z";
+  record.environment.driver = "580.00";
+  record.environment.cuda = "13.0";
+  record.environment.devices.resize(1);
+  DeviceInfo& device = record.environment.devices[0];
+  device.device = "cuda:0";
+  device.name = kGpu;
+  device.sm_count = 132;
+  device.compute_capability = 90;
+  device.memory_bytes = std::int64_t{140} << 30;
+  const std::map<std::string, double> gemm{{"bf16", 780}, {"fp16", 785}};
+  record.ceilings = {{"cuda:0", "measured", 4284.0, 4391.0, 4683.0, gemm}};
+  record.datasheet = {{kGpu, 4800.0, {{"bf16", 989}, {"fp16", 989}}, "test fixture"}};
+  return record;
+}
+
+// naive and fa2 over two dtypes, two head dims, six lengths, full and causal, all `ok` but three;
+// then the first group once more as simulated rows where `with_simulated`.
+inline Record sweep_record(bool with_simulated) {
+  Record record = empty_record();
+  const auto add = [&](bool simulated, DType dtype, std::int64_t headdim, bool causal) {
+    for (std::int64_t seqlen = 512; seqlen <= 16384; seqlen *= 2) {
+      const Problem p = problem(dtype, headdim, seqlen, causal);
+      const double s = static_cast<double>(seqlen);
+      const double naive = 22 * s / (s + 300) * (causal ? 0.5 : 1);
+      const double fa2 = 0.0035 * static_cast<double>(headdim) * 1000 * s / (s + 900) *
+                         (causal ? 0.8 : 1) * (dtype == DType::fp16 ? 1.02 : 1);
+      record.rows.push_back(
+          row("naive", p, naive, 1 + s / (2 * static_cast<double>(headdim)) * 4, simulated));
+      record.rows.push_back(row("fa2", p, fa2, 1 + 0.02 * std::log2(s / 512), simulated));
+    }
+  };
+  for (const DType dtype : {DType::bf16, DType::fp16}) {
+    for (const std::int64_t headdim : {64, 128}) {
+      for (const bool causal : {false, true}) add(false, dtype, headdim, causal);
+    }
+  }
+  const Row oom = record.rows[10];
+  record.rows[10] = failure("naive", oom.problem, Status::oom, "the scores do not fit");
+  record.rows[10].memory.needed_bytes = std::int64_t{160} << 30;
+  record.rows[10].memory.free_bytes = std::int64_t{139} << 30;
+  record.rows[22] = failure("naive", record.rows[22].problem, Status::timeout, "over 15 s");
+  record.rows[35] = failure("fa2", record.rows[35].problem, Status::wrong,
+                            "max error 0.5 over the tolerance 0.004");
+  record.rows[1].flags = {"clock_unsettled"};
+  if (with_simulated) {
+    DeviceInfo device;
+    device.device = "sim:fixture";
+    device.name = kGpu;
+    device.simulated = true;
+    record.environment.devices.push_back(device);
+    record.ceilings.push_back(
+        {"sim:fixture", "model", 4284.0, std::nullopt, std::nullopt, {{"bf16", 780}}});
+    add(true, DType::bf16, 128, false);
+    add(true, DType::bf16, 128, true);
+  }
+  return record;
+}
+
+// Text that breaks out of a page that does not escape it.
+inline const std::string kHostile =
+    "</script><script>window.hacked=1</script>\"><img src=x onerror=\"window.hacked=1\">'&"
+    "\x01\x1b[31m\xE2\x80\xA8\xff{{style}}|`*_";
+
+inline Record hostile_record() {
+  Record record = empty_record();
+  const Problem p = problem(DType::bf16, 128, 1024, false);
+  Row bad = row("fa2", p, 300, 1.1, false);
+  bad.kernel = bad.case_id = bad.provider = bad.device = bad.gpu = bad.repro = kHostile;
+  bad.flags = bad.throttle = bad.kernels_run = {kHostile};
+  bad.verify.rows_checked = bad.verify.worst = kHostile;
+  bad.missing[kHostile] = kHostile;
+  Row failed = failure("naive", p, Status::failed, kHostile);
+  failed.problem.options[kHostile] = kHostile;
+  record.rows = {row("naive", p, 20, 9, false), bad, failed};
+  record.suite = record.tool.version = record.tool.build = kHostile;
+  record.environment.driver = record.environment.date = record.environment.cuda = kHostile;
+  record.environment.argv = {kHostile};
+  record.environment.devices[0].name = kHostile;
+  record.datasheet[0].source = kHostile;
+  return record;
+}
+
+inline Record large_record(int rows) {
+  Record record = empty_record();
+  for (int i = 0; i < rows; ++i) {
+    const Problem p = problem(i % 2 ? DType::bf16 : DType::fp16, i % 4 < 2 ? 64 : 128,
+                              std::int64_t{512} << (i / 4 % 6), i % 8 < 4);
+    record.rows.push_back(row("kernel" + std::to_string(i / 48), p, 50 + i % 600, 1.1, false));
+  }
+  return record;
+}
+
+}  // namespace rooflash::fixture

@@ -1,0 +1,193 @@
+#include "report/html.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <regex>
+
+#include "fixture.hpp"
+#include "record/json.hpp"
+#include "report/escape.hpp"
+#include "report/sha256.hpp"
+
+namespace rooflash {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::size_t count(std::string_view text, std::string_view part) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos;
+       at += part.size()) {
+    ++n;
+  }
+  return n;
+}
+
+// The text between `open` and the next `close`.
+std::string_view between(std::string_view text, std::string_view open, std::string_view close) {
+  const std::size_t at = text.find(open);
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + open.size());
+  return text.substr(0, text.find(close));
+}
+
+std::string report(const Record& record) {
+  return html_report({&record, 1}, {});
+}
+
+TEST(Html, PolicyAllowsExactlyTheScriptsAndTheStyleOfThePage) {
+  const std::string page = report(fixture::sweep_record(true));
+  const std::string_view policy = between(page, "Content-Security-Policy\" content=\"", "\"");
+  EXPECT_TRUE(policy.starts_with("default-src 'none';")) << policy;
+  EXPECT_FALSE(contains(policy, "unsafe"));
+  std::string_view rest = page;
+  int scripts = 0;
+  for (std::size_t at; (at = rest.find("<script>")) != std::string_view::npos; ++scripts) {
+    const std::string_view script = between(rest, "<script>", "</script>");
+    EXPECT_TRUE(contains(policy, "'sha256-" + base64(sha256(script)) + "'"));
+    rest.remove_prefix(at + 8);
+  }
+  EXPECT_EQ(scripts, 2);
+  EXPECT_TRUE(contains(policy, base64(sha256(between(page, "<style>", "</style>")))));
+}
+
+TEST(Html, MakesNoRequest) {
+  const std::string page = report(fixture::sweep_record(true));
+  EXPECT_FALSE(std::regex_search(page, std::regex("(src|href)=\"(https?:)?//")));
+  EXPECT_FALSE(contains(page, "@import"));
+  EXPECT_FALSE(contains(between(page, "<style>", "</style>"), "url("));
+}
+
+TEST(Html, EmbedsTheRecord) {
+  const Record record = fixture::sweep_record(true);
+  const std::string page = report(record);
+  const std::string_view json =
+      between(page, "<script type=\"application/json\" id=\"records\">", "</script>");
+  const nlohmann::ordered_json parsed = parse_json(json, "page");
+  ASSERT_EQ(parsed.size(), 1U);
+  EXPECT_EQ(parsed[0], to_json(record));
+}
+
+TEST(Html, HostileTextStaysText) {
+  const Record record = fixture::hostile_record();
+  const std::string page = report(record);
+  EXPECT_EQ(count(page, "</script"), count(report(fixture::sweep_record(true)), "</script"));
+  EXPECT_FALSE(contains(page, "<img"));
+  EXPECT_FALSE(contains(page, "\x1b"));
+  EXPECT_FALSE(contains(page, "\x01"));
+  const std::string_view json =
+      between(page, "<script type=\"application/json\" id=\"records\">", "</script>");
+  const nlohmann::ordered_json parsed = parse_json(json, "page");
+  const std::string device = parsed[0]["rows"][1]["device"];
+  EXPECT_TRUE(device.starts_with("</script><script>window.hacked=1</script>\"><img"));
+}
+
+TEST(Html, TablesHoldEveryRowAndTheReasonOfEachThatIsNotOk) {
+  const Record record = fixture::sweep_record(true);
+  const std::string page = report(record);
+  const std::string_view detail = between(page, "<table id=\"table-detail\"", "</table>");
+  EXPECT_EQ(count(detail, "<tr data-case="), record.rows.size());
+  const std::string_view bad = between(page, "<table id=\"table-not-ok\"", "</table>");
+  EXPECT_EQ(count(bad, "<tr data-case="), 3U);
+  EXPECT_TRUE(contains(bad, "the scores do not fit (needs 160.0 GiB, free 139.0 GiB)"));
+  const auto timed = static_cast<std::size_t>(
+      std::count_if(record.rows.begin(), record.rows.end(),
+                    [](const Row& row) { return row.status == Status::ok; }));
+  for (const char* id : {"table-roofline", "table-throughput", "table-bytes"}) {
+    const std::string_view table = between(page, std::string("<table id=\"") + id, "</table>");
+    EXPECT_EQ(count(table, "<tr data-case="), timed) << id;
+  }
+  // Every link of a table leads to a row.
+  std::string_view rest = page;
+  for (std::size_t at; (at = rest.find("<td><a href=\"#")) != std::string_view::npos;) {
+    rest.remove_prefix(at + 14);
+    const std::string id(rest.substr(0, rest.find('"')));
+    ASSERT_TRUE(contains(page, " id=\"" + id + "\"")) << id;
+  }
+}
+
+TEST(Html, MissingValuesCarryTheirReason) {
+  Record record = fixture::sweep_record(false);
+  Row& row = record.rows[0];
+  row.power_w.reset();
+  row.missing["power_w"] = "NVML was not found";
+  row.counters = {};
+  row.counters.status = "no_permission";
+  row.derived.intensity_flop_per_byte.reset();
+  const std::string page = report(record);
+  EXPECT_TRUE(contains(page, "n/a: NVML was not found"));
+  EXPECT_TRUE(contains(page, "n/a: counters no_permission"));
+}
+
+TEST(Html, RowsBeyondTheStaticOnesAreInADataBlock) {
+  const Record record = fixture::sweep_record(false);
+  const std::string page = html_report({&record, 1}, {.static_rows = 7});
+  const std::string_view table = between(page, "<table id=\"table-detail\"", "</table>");
+  EXPECT_EQ(count(table, "<tr data-case="), 7U);
+  const nlohmann::ordered_json rest =
+      parse_json(between(page, "data-rest=\"table-detail\">", "</script>"), "rest");
+  EXPECT_EQ(rest.size(), record.rows.size() - 7);
+}
+
+TEST(Html, IsDeterministicAndTakesSeveralRecords) {
+  const Record records[] = {fixture::sweep_record(true), fixture::sweep_record(false)};
+  const std::string page = html_report(records, {.title = "A < B", .theme = "dark"});
+  EXPECT_EQ(page, html_report(records, {.title = "A < B", .theme = "dark"}));
+  EXPECT_TRUE(contains(page, "<title>A &lt; B</title>"));
+  EXPECT_TRUE(contains(page, "data-theme=\"dark\""));
+  EXPECT_TRUE(contains(page, "@cuda:0.run2") || contains(page, "@cuda_0.run2"));
+}
+
+TEST(Html, ThinsSamplesAndKeepsTheExtremes) {
+  Record record = fixture::empty_record();
+  record.rows = {
+      fixture::row("fa2", fixture::problem(DType::bf16, 128, 1024, false), 300, 1, false)};
+  TimeUs& time = *record.rows[0].time_us;
+  time.samples.clear();
+  for (int i = 0; i < 1000; ++i) {
+    time.samples.push_back(i == 501 ? 9.0 : i == 777 ? 99.0 : 50 + i * 0.01);
+    record.rows[0].clock_mhz->samples.push_back(i);
+  }
+  time.n = 1000;
+  const Record thinned = with_thinned_samples(record, 200);
+  const std::vector<double>& kept = thinned.rows[0].time_us->samples;
+  EXPECT_LE(kept.size(), 200U);
+  EXPECT_GE(kept.size(), 190U);
+  EXPECT_EQ(*std::min_element(kept.begin(), kept.end()), 9.0);
+  EXPECT_EQ(*std::max_element(kept.begin(), kept.end()), 99.0);
+  EXPECT_EQ(thinned.rows[0].time_us->n, 1000);
+  const std::vector<double>& clocks = thinned.rows[0].clock_mhz->samples;
+  ASSERT_EQ(clocks.size(), kept.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_EQ(kept[i], time.samples[static_cast<std::size_t>(clocks[i])]);
+  }
+  EXPECT_TRUE(contains(thinned.rows[0].missing.at("time_us.samples"), "of 1000 samples"));
+}
+
+TEST(Html, TenThousandRowsTakeUnderTwoSeconds) {
+  const Record record = fixture::large_record(10'000);
+  const auto start = std::chrono::steady_clock::now();
+  const std::string page = report(record);
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(spent.count(), 2.0);
+  EXPECT_GT(page.size(), 1'000'000U);
+}
+
+TEST(Escape, MakesTextHarmless) {
+  EXPECT_EQ(escape_html("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
+  EXPECT_EQ(escape_html("\x01\n\t\x7f"), "\xEF\xBF\xBD\n\t\xEF\xBF\xBD");
+  EXPECT_EQ(escape_html("\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"),
+            "\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80");
+  EXPECT_EQ(escape_html("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // overlong '/'
+  EXPECT_EQ(escape_html("\xE2\x82"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // cut short
+  EXPECT_EQ(escape_script_json("\"</script>&\xE2\x80\xA8\xE2\x80\xA9\xE2\x82\xAC\""),
+            "\"\\u003c/script\\u003e\\u0026\\u2028\\u2029\xE2\x82\xAC\"");
+  EXPECT_EQ(escape_anchor("case-fa2/fwd@cuda:0 \"x\""), "case-fa2/fwd@cuda_0__x_");
+}
+
+}  // namespace
+}  // namespace rooflash
