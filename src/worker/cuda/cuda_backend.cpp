@@ -17,7 +17,6 @@
 #include "measure/counters.hpp"
 #include "measure/timer.hpp"
 #include "model/gpu_spec.hpp"
-#include "model/predict.hpp"
 #include "registry.hpp"
 #include "verify/gpu_verify.hpp"
 #include "worker/backend.hpp"
@@ -69,7 +68,8 @@ class CudaBackend : public Backend {
   Row run(const CaseRequest& request, const PhaseSink& phase) override;
   Ceilings ceilings() override {
     pool_.release();
-    return measure_ceilings(device_.device, limits_.sm_count, stream_);
+    roofs_ = measure_ceilings(device_.device, limits_.sm_count, stream_);
+    return roofs_;
   }
   std::vector<DoctorCheck> doctor() override {
     pool_.release();
@@ -85,7 +85,6 @@ class CudaBackend : public Backend {
               Row& row);
   void time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase, Row& row);
   void count(const CaseRequest& request, const Traffic& traffic, const Launch& launch, Row& row);
-  void add_prediction(const Problem& problem, const Traffic& traffic, Row& row) const;
   void judge(Row& row) const;
   CounterSession& counter_session() {
     if (!counters_) counters_ = std::make_unique<CounterSession>(ordinal_);
@@ -101,6 +100,7 @@ class CudaBackend : public Backend {
   Timer timer_;
   BufferPool pool_;
   std::unique_ptr<CounterSession> counters_;
+  Ceilings roofs_;  // empty until measured here; rows then have no share of a roof
   bool lost_ = false;
 };
 
@@ -124,6 +124,14 @@ Row CudaBackend::run(const CaseRequest& request, const PhaseSink& phase) {
   } catch (const CudaError& error) {
     lost_ = error.sticky();
     if (error.status() == cudaErrorMemoryAllocation) {
+      // Less was left than the estimate said: fragmentation, or memory a family takes by itself.
+      pool_.release();
+      std::size_t free = 0;
+      std::size_t total = 0;
+      if (cudaMemGetInfo(&free, &total) == cudaSuccess) {
+        row.memory.free_bytes = static_cast<std::int64_t>(free);
+      }
+      row.memory.needed_bytes = row.memory.peak_bytes.value_or(0) + kVerifyMarginBytes;
       end_row(row, Status::oom, error.what());
     } else if (error.status() == cudaErrorNoKernelImageForDevice) {
       end_row(row, Status::unsupported, fmt::format("not built for sm_{}", limits_.sm));
@@ -157,15 +165,12 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, R
   Traffic traffic;
   if (kernel->traffic != nullptr && kernel->tile != nullptr) {
     traffic = kernel->traffic(problem, kernel->tile(problem, limits_.smem_per_block_bytes));
-    add_prediction(problem, traffic, row);
   }
 
   const std::int64_t workspace =
       kernel->workspace_bytes != nullptr ? kernel->workspace_bytes(problem) : 0;
   const std::int64_t bytes = tensor_bytes(problem) + workspace;
-  row.memory.workspace_bytes = workspace;
   if (!fits(row, bytes + kVerifyMarginBytes)) return;
-  row.memory.peak_bytes = bytes;
   const Tensors tensors = allocate(problem, workspace);
   fill_inputs(problem, request.seed, const_cast<void*>(tensors.q), const_cast<void*>(tensors.k),
               const_cast<void*>(tensors.v), stream_);
@@ -197,6 +202,7 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, R
   if (!ran.missing.empty()) row.missing["kernels_run"] = ran.missing;
   stream_.synchronize();
   if (device_.other_processes.value_or(0) > 0) row.flags.emplace_back("shared_gpu");
+  finish_row(row, roofs_);
   judge(row);
   row.status = Status::ok;
 }
@@ -310,38 +316,12 @@ void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, cons
       problem.dtype, prepare, [&] { launch(stream_); }, expected);
 }
 
-void CudaBackend::add_prediction(const Problem& problem, const Traffic& traffic, Row& row) const {
-  if (spec_ == nullptr) {
-    row.missing["model.predicted_time_us"] = "no specification of " + device_.name;
-    return;
-  }
-  try {
-    const Prediction prediction = predict(problem, traffic, *spec_);
-    row.model.predicted_sm_l2_bytes = prediction.sm_l2_bytes;
-    row.model.predicted_hbm_bytes = prediction.hbm_bytes;
-    row.model.predicted_time_us = prediction.time_us;
-  } catch (const Error& error) {
-    row.missing["model.predicted_time_us"] = error.what();
-  }
-}
-
-// Rates, and the flag of a row that is faster than the hardware can be.
+// Flags a row that is faster than the hardware can be.
 void CudaBackend::judge(Row& row) const {
-  if (!row.time_us) return;
-  const double seconds = row.time_us->median * 1e-6;
-  Derived& derived = row.derived;
-  derived.tflops = row.model.flops / seconds * 1e-12;
-  const Counters& counted = row.counters;
-  if (counted.tensor_ops) derived.hardware_tflops = *counted.tensor_ops / seconds * 1e-12;
-  if (counted.hbm_read_bytes && counted.hbm_write_bytes) {
-    const double bytes = *counted.hbm_read_bytes + *counted.hbm_write_bytes;
-    derived.hbm_gbps = bytes / seconds * 1e-9;
-    if (bytes > 0) derived.intensity_flop_per_byte = row.model.flops / bytes;
-  }
-  if (spec_ == nullptr) return;
+  if (!row.time_us || spec_ == nullptr) return;
   const auto rate =
       spec_->tensor_ops_per_clock_per_sm.find(std::string(to_string(row.problem.dtype)));
-  bool implausible = derived.hbm_gbps && *derived.hbm_gbps > spec_->hbm_gbps;
+  bool implausible = row.derived.hbm_gbps.value_or(0) > spec_->hbm_gbps;
   if (rate != spec_->tensor_ops_per_clock_per_sm.end() && row.cycles_median) {
     const double possible = rate->second * limits_.sm_count * *row.cycles_median;
     implausible = implausible || row.model.flops > possible;
