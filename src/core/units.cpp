@@ -21,7 +21,9 @@ constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
   throw UsageError(fmt::format("{}: '{}' {}", flag, printable(text), why), std::move(hint));
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 std::string lower(std::string_view text) {
   std::string result(text);

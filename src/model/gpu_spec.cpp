@@ -45,11 +45,26 @@ Calibration parse_calibration(const JsonNode& node) {
 }
 
 GpuSpec parse_spec(const JsonNode& node) {
-  node.allow_keys({"key", "names", "compute_capability", "sm_count", "memory_bytes", "l2_bytes",
-                   "smem_per_sm_bytes", "smem_per_block_bytes", "boost_clock_mhz", "hbm_gbps",
-                   "l2_bytes_per_clock", "tensor_tflops", "fp32_tflops",
-                   "tensor_ops_per_clock_per_sm", "exp_per_clock_per_sm", "mma_sync_share",
-                   "launch_us", "source", "validated", "calibration"});
+  node.allow_keys({"key",
+                   "names",
+                   "compute_capability",
+                   "sm_count",
+                   "memory_bytes",
+                   "l2_bytes",
+                   "smem_per_sm_bytes",
+                   "smem_per_block_bytes",
+                   "boost_clock_mhz",
+                   "hbm_gbps",
+                   "l2_bytes_per_clock",
+                   "tensor_tflops",
+                   "fp32_tflops",
+                   "tensor_ops_per_clock_per_sm",
+                   "exp_per_clock_per_sm",
+                   "mma_sync_share",
+                   "launch_us",
+                   "source",
+                   "validated",
+                   "calibration"});
   GpuSpec spec;
   spec.key = node.at("key").as_string();
   for (const JsonNode& name : node.at("names").as_array()) spec.names.push_back(name.as_string());

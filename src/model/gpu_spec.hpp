@@ -1,5 +1,5 @@
-// Specifications of known GPUs, from suites/gpus.json (embedded). A card that is not in the list has
-// no spec: nothing here guesses a roof.
+// Specifications of known GPUs, from suites/gpus.json (embedded). A card that is not in the list
+// has no spec: nothing here guesses a roof.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct GpuSpec {
   std::int64_t l2_bytes = 0;
   std::int64_t smem_per_sm_bytes = 0;
   std::int64_t smem_per_block_bytes = 0;  // opt-in maximum
-  double boost_clock_mhz = 0;  // highest SM clock; a datasheet peak may assume a lower one
-  double hbm_gbps = 0;         // datasheet memory rate (GDDR on the cards that have it)
+  double boost_clock_mhz = 0;     // highest SM clock; a datasheet peak may assume a lower one
+  double hbm_gbps = 0;            // datasheet memory rate (GDDR on the cards that have it)
   double l2_bytes_per_clock = 0;  // whole GPU, L2 to SMs
   std::map<std::string, double> tensor_tflops;  // dense, fp32 accumulation: bf16, fp16, e4m3, tf32
   double fp32_tflops = 0;                       // without tensor cores

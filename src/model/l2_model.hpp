@@ -18,7 +18,8 @@ struct L2Cache {
 // A stream is live with the bytes that its running tiles use: its share of the footprint, or the
 // whole footprint where one launch writes it and a later one reads it. While the live bytes of all
 // reused streams fit, each stream costs its footprint once. Beyond that, the part that does not fit
-// is fetched again on each pass; tiles that sweep the same bytes side by side make one pass together.
+// is fetched again on each pass; tiles that sweep the same bytes side by side make one pass
+// together.
 double hbm_bytes(const Traffic& traffic, const L2Cache& cache);
 
 }  // namespace rooflash

@@ -44,8 +44,7 @@ Prediction predict(const Problem& problem, const Traffic& traffic, const GpuSpec
 
   Prediction result;
   result.sm_l2_bytes = static_cast<double>(traffic.read_bytes() + traffic.write_bytes());
-  result.hbm_bytes =
-      hbm_bytes(traffic, {spec.l2_bytes, static_cast<double>(spec.sm_count)});
+  result.hbm_bytes = hbm_bytes(traffic, {spec.l2_bytes, static_cast<double>(spec.sm_count)});
 
   const double hbm_us = result.hbm_bytes / hbm_gbps * 1e-3;
   const double l2_us = stretch * result.sm_l2_bytes / (spec.l2_bytes_per_clock * clock_hz) * 1e6;
@@ -53,8 +52,8 @@ Prediction predict(const Problem& problem, const Traffic& traffic, const GpuSpec
       traffic.tensor_ops > 0
           ? stretch * traffic.tensor_ops / path_tflops(problem.dtype, traffic.path, spec) * 1e-6
           : 0;
-  const double exp_us = stretch * traffic.exp_ops /
-                        (spec.exp_per_clock_per_sm * spec.sm_count * clock_hz) * 1e6;
+  const double exp_us =
+      stretch * traffic.exp_ops / (spec.exp_per_clock_per_sm * spec.sm_count * clock_hz) * 1e6;
   const double launch_us = traffic.launches * spec.launch_us;
   // Only asynchronous tensor instructions run while the same tile's softmax does; with the others
   // the two take turns.
@@ -62,8 +61,11 @@ Prediction predict(const Problem& problem, const Traffic& traffic, const GpuSpec
       traffic.path == TensorPath::wgmma ? std::max(tensor_us, exp_us) : tensor_us + exp_us;
   result.time_us = std::max({hbm_us, l2_us, compute_us}) + launch_us;
 
-  const std::pair<double, std::string_view> terms[] = {
-      {hbm_us, "hbm"}, {l2_us, "l2"}, {tensor_us, "tensor"}, {exp_us, "exp"}, {launch_us, "launch"}};
+  const std::pair<double, std::string_view> terms[] = {{hbm_us, "hbm"},
+                                                       {l2_us, "l2"},
+                                                       {tensor_us, "tensor"},
+                                                       {exp_us, "exp"},
+                                                       {launch_us, "launch"}};
   result.bound = std::max_element(std::begin(terms), std::end(terms), [](auto& a, auto& b) {
                    return a.first < b.first;
                  })->second;

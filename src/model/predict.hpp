@@ -1,4 +1,5 @@
-// The time model: what a run should take on a GPU, from its closed-form traffic and the card's roofs.
+// The time model: what a run should take on a GPU, from its closed-form traffic and the card's
+// roofs.
 #pragma once
 
 #include <string_view>

@@ -17,13 +17,20 @@ constexpr std::size_t kMaxDepth = 64;
 
 std::string_view kind_name(JsonNode::Kind kind) {
   switch (kind) {
-    case JsonNode::Kind::null: return "null";
-    case JsonNode::Kind::boolean: return "true or false";
-    case JsonNode::Kind::integer: return "a whole number";
-    case JsonNode::Kind::real: return "a number";
-    case JsonNode::Kind::string: return "a string";
-    case JsonNode::Kind::array: return "an array";
-    case JsonNode::Kind::object: return "an object";
+    case JsonNode::Kind::null:
+      return "null";
+    case JsonNode::Kind::boolean:
+      return "true or false";
+    case JsonNode::Kind::integer:
+      return "a whole number";
+    case JsonNode::Kind::real:
+      return "a number";
+    case JsonNode::Kind::string:
+      return "a string";
+    case JsonNode::Kind::array:
+      return "an array";
+    case JsonNode::Kind::object:
+      return "an object";
   }
   return "?";
 }
@@ -78,7 +85,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     const JsonNode& object = open_.back().node;
     if (object.find(name) != nullptr) {
-      leaf(JsonNode::Kind::null, "", 0).fail(fmt::format("key '{}' appears twice", printable(name)));
+      leaf(JsonNode::Kind::null, "", 0)
+          .fail(fmt::format("key '{}' appears twice", printable(name)));
     }
     open_.back().key = name;
     key_line_ = line_;

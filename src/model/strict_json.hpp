@@ -1,4 +1,5 @@
-// JSON read strictly, with the line of every value, for files that people write (suites, GPU specs).
+// JSON read strictly, with the line of every value, for files that people write (suites, GPU
+// specs).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ class JsonNode {
   std::string file;
   std::string text;  // of scalars: the string itself, or the number or boolean as written
   double number = 0;
-  std::vector<JsonNode> items;                             // of an array
+  std::vector<JsonNode> items;                            // of an array
   std::vector<std::pair<std::string, JsonNode>> members;  // of an object, in file order
 
   const std::string& as_string() const;

@@ -72,8 +72,8 @@ void add_options(Axes& axes, std::string_view text, std::string_view flag) {
     }
     // Options become part of case ids, which stay greppable and safe as file names.
     for (const char c : element) {
-      const bool safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                        c == '_' || c == '-' || c == '.' || c == '=';
+      const bool safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                        (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.' || c == '=';
       if (!safe) {
         throw UsageError(fmt::format("{}: '{}' may hold only letters, digits, '_', '-' and '.'",
                                      flag, printable(element)));
@@ -90,8 +90,8 @@ struct AxisEntry {
   Setter set;
 };
 
-// Setting one of two ways to say the same (batch-size or total-tokens) takes back the other, so that
-// a flag overrides a suite.
+// Setting one of two ways to say the same (batch-size or total-tokens) takes back the other, so
+// that a flag overrides a suite.
 const std::vector<AxisEntry>& entries() {
   using Text = std::string_view;
   static const std::vector<AxisEntry> table = {
@@ -171,7 +171,8 @@ Mask normalised(Mask mask) {
 
 std::vector<Mask> masks(const Axes& axes) {
   std::vector<bool> causal = axes.causal;
-  if (causal.empty()) causal = axes.window ? std::vector<bool>{false} : std::vector<bool>{false, true};
+  if (causal.empty())
+    causal = axes.window ? std::vector<bool>{false} : std::vector<bool>{false, true};
   std::vector<Mask> result;
   for (const bool is_causal : causal) {
     Mask mask;

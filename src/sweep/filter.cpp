@@ -66,8 +66,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& closed_valu
       {"mask", {"none", "causal", "window"}},
       {"causal", {"true", "false"}},
       {"align", {"bottom-right", "top-left"}},
-      {"distribution",
-       {"normal", "outlier", "large", "negative", "constant", "biased", "peaky"}},
+      {"distribution", {"normal", "outlier", "large", "negative", "constant", "biased", "peaky"}},
   };
   return table;
 }
@@ -99,11 +98,16 @@ enum class Compare { equal, less, less_equal, greater, greater_equal };
 
 bool compare(std::int64_t value, Compare how, std::int64_t bound) {
   switch (how) {
-    case Compare::equal: return value == bound;
-    case Compare::less: return value < bound;
-    case Compare::less_equal: return value <= bound;
-    case Compare::greater: return value > bound;
-    case Compare::greater_equal: return value >= bound;
+    case Compare::equal:
+      return value == bound;
+    case Compare::less:
+      return value < bound;
+    case Compare::less_equal:
+      return value <= bound;
+    case Compare::greater:
+      return value > bound;
+    case Compare::greater_equal:
+      return value >= bound;
   }
   return false;
 }
@@ -122,9 +126,12 @@ struct Filter::Node {
   bool matches(const Subject& subject) const {
     const auto holds = [&](const Node& child) { return child.matches(subject); };
     switch (kind) {
-      case Kind::all_of: return std::all_of(children.begin(), children.end(), holds);
-      case Kind::any_of: return std::any_of(children.begin(), children.end(), holds);
-      case Kind::negate: return !children.front().matches(subject);
+      case Kind::all_of:
+        return std::all_of(children.begin(), children.end(), holds);
+      case Kind::any_of:
+        return std::any_of(children.begin(), children.end(), holds);
+      case Kind::negate:
+        return !children.front().matches(subject);
       case Kind::match:
         if (key->text != nullptr) return glob_match(pattern, key->text(subject));
         return compare(key->count(subject), how, bound);
@@ -171,9 +178,7 @@ class Parser {
     ++at_;
     return true;
   }
-  static bool in_word(char c) {
-    return c != ' ' && c != '\t' && c != '(' && c != ')' && c != '\n';
-  }
+  static bool in_word(char c) { return c != ' ' && c != '\t' && c != '(' && c != ')' && c != '\n'; }
   std::string_view word_at(std::size_t from) const {
     std::size_t end = from;
     while (end < text_.size() && in_word(text_[end])) ++end;
@@ -258,9 +263,11 @@ class Parser {
       node.pattern = std::string(word);
     } else {
       std::string_view number = word;
-      const std::pair<std::string_view, Compare> signs[] = {
-          {">=", Compare::greater_equal}, {"<=", Compare::less_equal}, {">", Compare::greater},
-          {"<", Compare::less},           {"=", Compare::equal}};
+      const std::pair<std::string_view, Compare> signs[] = {{">=", Compare::greater_equal},
+                                                            {"<=", Compare::less_equal},
+                                                            {">", Compare::greater},
+                                                            {"<", Compare::less},
+                                                            {"=", Compare::equal}};
       for (const auto& [sign, how] : signs) {
         if (!number.starts_with(sign)) continue;
         number.remove_prefix(sign.size());

@@ -21,7 +21,6 @@ std::vector<std::string> parse_elements(std::string_view text, std::string_view 
 // the list holds exclusions only; minus the names after '^'.
 // Throws UsageError on an unknown name, with a suggestion, and where nothing is left.
 std::vector<std::string> select_names(const std::vector<std::string>& elements,
-                                      const std::vector<std::string>& known,
-                                      std::string_view flag);
+                                      const std::vector<std::string>& known, std::string_view flag);
 
 }  // namespace rooflash

@@ -104,7 +104,8 @@ std::vector<Case> make_plan(std::span<const Axes> grids, const Filter& filter,
         for (const PlanDevice& device : devices) {
           if (!filter.matches(kernel->name, entry.problem, device.name)) continue;
           Case item{std::string(kernel->name), entry.problem, device.name, round, {}};
-          if (find_variant(*kernel, entry.problem, device.sm, &item.unsupported_reason) == nullptr) {
+          if (find_variant(*kernel, entry.problem, device.sm, &item.unsupported_reason) ==
+              nullptr) {
             if (!named) continue;
           } else {
             item.unsupported_reason.clear();

@@ -38,8 +38,8 @@ Selection select_kernels(const std::vector<std::string>& elements);
 
 // All cases of all rounds. In `shuffle` order the problems of a round are shuffled and the kernels
 // of one problem stand side by side in random order; the same seed gives the same plan on every
-// platform. Every device gets every case. A kernel that does not support a problem gives a case with
-// the reason where it was named, and none where kernels were defaulted. May be empty.
+// platform. Every device gets every case. A kernel that does not support a problem gives a case
+// with the reason where it was named, and none where kernels were defaulted. May be empty.
 std::vector<Case> make_plan(std::span<const Axes> grids, const Filter& filter,
                             std::span<const PlanDevice> devices, int rounds, std::uint64_t seed,
                             Order order);

@@ -10,7 +10,6 @@ namespace rooflash {
 
 // "rooflash run --kernel fa2 --fwd --dtype bf16 ... --device cuda:0", every axis spelt out, so that
 // it holds whatever the defaults become.
-std::string repro_command(std::string_view kernel, const Problem& problem,
-                          std::string_view device);
+std::string repro_command(std::string_view kernel, const Problem& problem, std::string_view device);
 
 }  // namespace rooflash

@@ -19,8 +19,7 @@ std::vector<float> positive_values(int mantissa, int min_exponent, float largest
   }
   for (int exponent = min_exponent;; ++exponent) {
     for (int i = 0; i < (1 << mantissa); ++i) {
-      const float value =
-          std::ldexp(static_cast<float>((1 << mantissa) + i), exponent - mantissa);
+      const float value = std::ldexp(static_cast<float>((1 << mantissa) + i), exponent - mantissa);
       if (value > largest) return values;
       values.push_back(value);
     }

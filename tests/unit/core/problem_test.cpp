@@ -17,12 +17,13 @@ Problem shape(std::int64_t sq, std::int64_t sk, Mask mask) {
 
 // The definition of visibility, key by key.
 bool is_visible(const Problem& p, std::int64_t i, std::int64_t j) {
-  const std::int64_t shift =
-      p.mask.align == Align::bottom_right ? p.seqlen_kv - p.seqlen_q : 0;
+  const std::int64_t shift = p.mask.align == Align::bottom_right ? p.seqlen_kv - p.seqlen_q : 0;
   const std::int64_t offset = j - (i + shift);
   switch (p.mask.kind) {
-    case MaskKind::none: return true;
-    case MaskKind::causal: return offset <= 0;
+    case MaskKind::none:
+      return true;
+    case MaskKind::causal:
+      return offset <= 0;
     case MaskKind::window:
       return (p.mask.left == kUnbounded || offset >= -p.mask.left) &&
              (p.mask.right == kUnbounded || offset <= p.mask.right);

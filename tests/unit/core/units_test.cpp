@@ -57,7 +57,8 @@ TEST(ParseBytes, UnitsAreBinary) {
   EXPECT_EQ(parse_bytes("227kb", "--sram"), 232448);
   EXPECT_EQ(parse_bytes("1.5g", "--sram"), 1610612736);
   EXPECT_EQ(parse_bytes("12B", "--sram"), 12);
-  for (const char* text : {"", "k", "0", "0.2", "-1k", "nan", "inf", "1x", "1kx", "1e400", "9e9t"}) {
+  for (const char* text :
+       {"", "k", "0", "0.2", "-1k", "nan", "inf", "1x", "1kx", "1e400", "9e9t"}) {
     EXPECT_THROW(parse_bytes(text, "--sram"), UsageError) << text;
   }
 }
@@ -125,12 +126,12 @@ TEST(Format, IgnoresTheLocale) {
 TEST(Printable, EscapesWhatCouldMoveTheCursorOrHideText) {
   EXPECT_EQ(printable("plain text"), "plain text");
   EXPECT_EQ(printable(std::string_view("\x1b[31m\n\t\x7f\0z", 9)), "\\x1b[31m\\x0a\\x09\\x7f\\x00");
-  EXPECT_EQ(printable("\xc3\xa9"), "\xc3\xa9");                      // e acute stays
-  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");                    // C1 control sequence
-  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");           // right-to-left override
-  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");                    // malformed and cut off
-  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // surrogate
-  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                    // overlong
+  EXPECT_EQ(printable("\xc3\xa9"), "\xc3\xa9");             // e acute stays
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");           // C1 control sequence
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // right-to-left override
+  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");           // malformed and cut off
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // surrogate
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");           // overlong
 }
 
 TEST(Printable, CutsLongTextBetweenCharacters) {

@@ -8,7 +8,9 @@
 namespace rooflash {
 namespace {
 
-std::string spec_file() { return std::string(embedded("suites/gpus.json").value()); }
+std::string spec_file() {
+  return std::string(embedded("suites/gpus.json").value());
+}
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
@@ -45,8 +47,8 @@ TEST(GpuSpecs, NoPeakExceedsWhatTheTensorCoresCanIssue) {
   for (const GpuSpec& spec : gpu_specs()) {
     for (const auto& [dtype, tflops] : spec.tensor_tflops) {
       ASSERT_TRUE(spec.tensor_ops_per_clock_per_sm.contains(dtype)) << spec.key << dtype;
-      const double issue = spec.tensor_ops_per_clock_per_sm.at(dtype) * spec.sm_count *
-                           spec.boost_clock_mhz * 1e-6;
+      const double issue =
+          spec.tensor_ops_per_clock_per_sm.at(dtype) * spec.sm_count * spec.boost_clock_mhz * 1e-6;
       EXPECT_LE(tflops, issue * 1.03) << spec.key << ' ' << dtype;
       EXPECT_GE(tflops, issue * 0.90) << spec.key << ' ' << dtype;
     }

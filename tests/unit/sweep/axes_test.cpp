@@ -30,8 +30,11 @@ std::string error_of(const std::vector<std::pair<std::string, std::string>>& set
   return "no error";
 }
 
-const std::vector<std::pair<std::string, std::string>> kTiny = {
-    {"seqlen", "512"}, {"batch-size", "1"}, {"nheads", "4"}, {"headdim", "64"}, {"causal", "false"}};
+const std::vector<std::pair<std::string, std::string>> kTiny = {{"seqlen", "512"},
+                                                                {"batch-size", "1"},
+                                                                {"nheads", "4"},
+                                                                {"headdim", "64"},
+                                                                {"causal", "false"}};
 
 std::vector<std::pair<std::string, std::string>> tiny_and(
     std::vector<std::pair<std::string, std::string>> more) {

@@ -97,9 +97,9 @@ TEST(MakePlan, EveryDeviceGetsEveryCase) {
   const std::vector<Case> plan =
       plan_of(Axes{}, 1, Order::shuffle, 1, {{"cuda:0", 0}, {"cuda:1", 0}});
   EXPECT_EQ(plan.size(), 48U);
-  EXPECT_EQ(std::count_if(plan.begin(), plan.end(),
-                          [](const Case& c) { return c.device == "cuda:1"; }),
-            24);
+  EXPECT_EQ(
+      std::count_if(plan.begin(), plan.end(), [](const Case& c) { return c.device == "cuda:1"; }),
+      24);
 }
 
 TEST(MakePlan, NamedKernelsSayWhatTheyLackAndDefaultedOnesAreSilent) {

@@ -45,10 +45,17 @@ TEST(ReproCommand, SpellsEveryAxis) {
 
 TEST(ReproCommand, GivesBackExactlyItsProblem) {
   Axes axes;
-  for (const auto& [name, text] : std::vector<std::pair<std::string, std::string>>{
-           {"pass", "all"}, {"dtype", "all"}, {"headdim", "64,192-128"}, {"seqlen", "1,333,32k"},
-           {"seqlen-q", "1,77"}, {"nheads", "8"}, {"nheads-kv", "1,8"}, {"batch-size", "1,3"},
-           {"distribution", "normal,peaky"}, {"option", "scale=block"}}) {
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{{"pass", "all"},
+                                                        {"dtype", "all"},
+                                                        {"headdim", "64,192-128"},
+                                                        {"seqlen", "1,333,32k"},
+                                                        {"seqlen-q", "1,77"},
+                                                        {"nheads", "8"},
+                                                        {"nheads-kv", "1,8"},
+                                                        {"batch-size", "1,3"},
+                                                        {"distribution", "normal,peaky"},
+                                                        {"option", "scale=block"}}) {
     set_axis(axes, name, text, name);
   }
   std::size_t checked = 0;
