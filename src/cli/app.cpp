@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/terminal.hpp"
+#include "core/build_info.hpp"
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "model/suggest.hpp"
+
+namespace rooflash {
+namespace {
+
+constexpr std::string_view kShortHelp =
+    R"(rooflash: benchmarks and profiles exact-attention kernels, and says how far each is from the roof.
+
+  rooflash run --suite quickstart -o out/quickstart.json      sweep, verify, time, count
+  rooflash report out/quickstart.json -o out/quickstart.html  the roofline report, opens offline
+  rooflash list kernels                                       what there is to run
+  rooflash --help                                             all commands
+
+With no GPU, --device auto simulates an H200.
+)";
+
+constexpr std::string_view kExitCodes =
+    R"(Exit codes: 0 done; 2 bad flag, suite, record or path; 3 a wrong result; 6 a case crashed, failed
+or timed out; 7 nothing ran; 8 doctor: not fit to measure; 77 no GPU where one was asked for;
+130 interrupted, 143 terminated.)";
+
+std::string version_text() {
+  const BuildInfo& build = build_info();
+  return fmt::format("rooflash {} ({}{}; {})\n", build.version, build.commit,
+                     build.dirty ? ", modified" : "", build.build);
+}
+
+// The subcommand that was chosen, or the program itself.
+const CLI::App& chosen(const CLI::App& app) {
+  const auto subcommands = app.get_subcommands();
+  return subcommands.empty() ? app : *subcommands.front();
+}
+
+std::vector<std::string> names_known_to(const CLI::App& app, bool flags) {
+  std::vector<std::string> names;
+  if (flags) {
+    for (const CLI::App* one : {&chosen(app), &app}) {
+      for (const CLI::Option* option : one->get_options()) {
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+      }
+    }
+  } else {
+    for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(one->get_name());
+    }
+  }
+  return names;
+}
+
+[[noreturn]] void fail_parse(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& sub = chosen(app);
+  const std::string help = fmt::format("see `rooflash{}{} --help`", &sub == &app ? "" : " ",
+                                       &sub == &app ? "" : sub.get_name());
+  const std::vector<std::string> extra = app.remaining(true);
+  if (extra.empty()) throw UsageError(printable(error.what()), help);
+  const std::string word = extra.front().substr(0, extra.front().find('='));
+  const bool flag = word.starts_with('-');
+  if (!flag && &sub != &app) {
+    throw UsageError(fmt::format("unexpected argument '{}'", printable(word)), help);
+  }
+  std::string hint = suggest(word, names_known_to(app, flag));
+  throw UsageError(fmt::format("unknown {} '{}'", flag ? "flag" : "command", printable(word)),
+                   flag && !hint.starts_with("did you") ? help : hint);
+}
+
+}  // namespace
+
+int run_command_line(const std::vector<std::string>& argv) {
+  if (argv.size() <= 1) {
+    print_result(kShortHelp);
+    return 0;
+  }
+  CLI::App app("Benchmarks and profiles exact-attention kernels.", "rooflash");
+  app.footer(std::string(kExitCodes));
+  app.fallthrough();
+  app.require_subcommand(0, 1);
+  app.get_formatter()->column_width(34);
+  Context context;
+  context.argv = argv;
+  app.set_version_flag("--version", [] { return version_text(); }, "version, commit and build");
+  app.add_flag("-q,--quiet", context.quiet, "no messages and no progress, only the result");
+  app.add_option("--color", context.color, "auto, always or never; NO_COLOR is honoured")
+      ->capture_default_str();
+  add_run(app, context);
+  add_report(app, context);
+  add_list(app, context);
+  add_verify(app, context);
+  add_doctor(app, context);
+  add_ceilings(app, context);
+  try {
+    // CLI11 takes the arguments in reverse order.
+    app.parse(std::vector<std::string>(argv.rbegin(), argv.rend() - 1));
+  } catch (const CLI::CallForVersion&) {
+    print_result(version_text());
+    return 0;
+  } catch (const CLI::CallForHelp&) {
+    print_result(chosen(app).help(&chosen(app) == &app ? "" : "rooflash " + chosen(app).get_name()));
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    fail_parse(app, error);
+  }
+  if (context.color != "auto" && context.color != "always" && context.color != "never") {
+    throw UsageError(fmt::format("--color: '{}' is not one of auto, always, never",
+                                 printable(context.color)));
+  }
+  if (!context.action) {
+    throw UsageError("no command given", "see `rooflash --help`");
+  }
+  return context.action();
+}
+
+}  // namespace rooflash

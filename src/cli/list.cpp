@@ -1,0 +1,157 @@
+// rooflash list: what there is. Needs no GPU.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "cli/commands.hpp"
+#include "cli/devices.hpp"
+#include "cli/sweep_flags.hpp"
+#include "cli/terminal.hpp"
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "model/gpu_spec.hpp"
+#include "registry.hpp"
+#include "sweep/suite.hpp"
+#include "worker/driver/connection.hpp"
+
+namespace rooflash {
+namespace {
+
+std::string sm_text(const Variant& variant) {
+  return variant.sm_max >= 999 ? fmt::format("sm_{}+", variant.sm_min)
+                               : fmt::format("sm_{}-{}", variant.sm_min, variant.sm_max);
+}
+
+// One line per set of variants that differ in dtype and head dim alone.
+std::string variants_text(const Kernel& kernel) {
+  struct Merged {
+    std::string key;
+    std::set<int> headdims;
+    std::vector<std::string> dtypes;
+  };
+  std::vector<Merged> lines;
+  for (const Variant& variant : kernel.variants) {
+    const std::string key = fmt::format("{}  {}  {}", to_string(variant.pass),
+                                        mask_names(variant.masks), sm_text(variant));
+    if (lines.empty() || lines.back().key != key) lines.push_back({key, {}, {}});
+    Merged& line = lines.back();
+    line.headdims.insert(variant.headdim);
+    const std::string dtype(to_string(variant.dtype));
+    if (std::find(line.dtypes.begin(), line.dtypes.end(), dtype) == line.dtypes.end()) {
+      line.dtypes.push_back(dtype);
+    }
+  }
+  std::string text;
+  for (const Merged& line : lines) {
+    text += fmt::format("    {}  headdim up to {}  {}\n", fmt::join(line.dtypes, ","),
+                        fmt::join(line.headdims, ","), line.key);
+  }
+  return text;
+}
+
+void list_kernels(bool hidden) {
+  std::string text;
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->hidden && !hidden) continue;
+    text += fmt::format("{:<10} {}\n    {} compiled variants; {}\n{}", kernel->name, kernel->summary,
+                        kernel->variants.size(), kernel->source, variants_text(*kernel));
+  }
+  print_result(text);
+}
+
+void list_suites() {
+  std::string text;
+  for (const std::string& name : suite_names()) {
+    const Suite suite = load_suite(name);
+    const PlanDevice any;
+    const std::size_t cases = make_plan(suite.grids, {}, {&any, 1}, 1, 1, Order::grid).size();
+    text += fmt::format("{:<12} {:>4} cases  {}\n", name, cases, suite.summary);
+  }
+  print_result(text);
+}
+
+void list_devices() {
+  std::string text;
+  try {
+    for (const DeviceInfo& device : list_cuda_devices(worker_path())) {
+      text += fmt::format("{:<14} {}\n", device.device, printable(device.name));
+    }
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::interrupted) throw;
+    text += fmt::format("{:<14} {}\n", "cuda", error.what());
+  }
+  for (const GpuSpec& spec : gpu_specs()) {
+    text += fmt::format("{:<14} {}, simulated{}\n", "sim:" + spec.key, spec.names.front(),
+                        spec.validated ? "" : " (model not validated against a real card)");
+  }
+  print_result(text);
+}
+
+std::string figure(std::optional<double> value) {
+  return value ? fmt::format("{:.0f}", *value) : "-";
+}
+
+void list_gpus() {
+  std::string text = fmt::format("{:<12} {:<28} {:>5} {:>8} {:>7} {:>8} {:>9} {:>9} {:>11}\n", "gpu",
+                                 "name", "SMs", "memory", "L2", "HBM", "bf16", "e4m3", "balance");
+  text += fmt::format("{:<12} {:<28} {:>5} {:>8} {:>7} {:>8} {:>9} {:>9} {:>11}\n", "", "", "", "GiB",
+                      "MiB", "GB/s", "TFLOPS", "TFLOPS", "FLOP/byte");
+  for (const GpuSpec& spec : gpu_specs()) {
+    const DType half = peak_tflops(spec, DType::bf16) ? DType::bf16 : DType::fp16;
+    text += fmt::format("{:<12} {:<28} {:>5} {:>8.0f} {:>7.1f} {:>8.0f} {:>9} {:>9} {:>11}\n",
+                        spec.key, spec.names.front(), spec.sm_count,
+                        static_cast<double>(spec.memory_bytes) / (1 << 30),
+                        static_cast<double>(spec.l2_bytes) / (1 << 20), spec.hbm_gbps,
+                        figure(peak_tflops(spec, DType::bf16)),
+                        figure(peak_tflops(spec, DType::e4m3)),
+                        fmt::format("{}{}", figure(balance_point(spec, half)),
+                                    half == DType::bf16 ? "" : " (fp16)"));
+  }
+  text +=
+      "\nDense datasheet peaks. balance: FLOP per HBM byte above which the tensor cores are the roof\n"
+      "(bf16). Attention that writes its scores stays far below it: memory is its roof.\n\nSources\n";
+  for (const GpuSpec& spec : gpu_specs()) text += fmt::format("  {:<12} {}\n", spec.key, spec.source);
+  print_result(text);
+}
+
+void list_cases(const SweepFlags& flags) {
+  const Sweep sweep = resolve_sweep(flags);
+  if (sweep.devices.empty()) {
+    print_plan(sweep, {{"any", 0}});
+  } else {
+    print_plan(sweep, plan_devices(choose_devices(sweep.devices).devices));
+  }
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("list", "kernels, suites, devices, gpus or cases");
+  command->require_subcommand(1);
+  const auto topic = [&](const char* name, const char* help, auto action) {
+    CLI::App* sub = command->add_subcommand(name, help);
+    sub->callback([&context, action] {
+      context.action = [action] {
+        action();
+        return 0;
+      };
+    });
+    return sub;
+  };
+  auto hidden = std::make_shared<bool>(false);
+  topic("kernels", "families, what they support and where they come from", [hidden] {
+    list_kernels(*hidden);
+  })->add_flag("--hidden", *hidden, "the families of the test suite too");
+  topic("suites", "built-in suites", list_suites);
+  topic("devices", "real and simulated devices", list_devices);
+  topic("gpus", "known cards, their peaks and balance points", list_gpus);
+  auto flags = std::make_shared<SweepFlags>();
+  add_sweep_flags(*topic("cases", "the cases that run would run", [flags] { list_cases(*flags); }),
+                  *flags);
+}
+
+}  // namespace rooflash

@@ -1,0 +1,96 @@
+#include "cli/outputs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "record/writer.hpp"
+#include "report/formats.hpp"
+#include "report/html.hpp"
+
+namespace rooflash {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Render = std::string (*)(const Record&);
+
+constexpr std::pair<std::string_view, Render> kFormats[] = {
+    {".json", record_text},
+    {".csv", render_csv},
+    {".md", render_markdown},
+    {".html", [](const Record& record) { return html_report({&record, 1}, {}); }},
+};
+
+Render format_of(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  for (const auto& [name, render] : kFormats) {
+    if (name == extension) return render;
+  }
+  throw UsageError(fmt::format("-o {}: the extension says no known format", printable(path)),
+                   "use .json, .csv, .md or .html");
+}
+
+void make_folder(const std::string& path) {
+  const fs::path folder = fs::absolute(path).lexically_normal().parent_path();
+  std::error_code error;
+  if (fs::exists(folder, error)) return;
+  const fs::path first = *std::next(folder.begin());
+  if (!fs::exists("/" / first, error)) {
+    throw UsageError(fmt::format("-o {}: there is no folder /{}", printable(path),
+                                 printable(first.string())),
+                     "make it first, or choose another path");
+  }
+  fs::create_directories(folder, error);
+  if (error) {
+    throw UsageError(fmt::format("-o {}: cannot make the folder {}: {}", printable(path),
+                                 printable(folder.string()), error.message()),
+                     "choose another path");
+  }
+}
+
+}  // namespace
+
+void check_outputs(const std::vector<std::string>& paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    format_of(paths[i]);
+    if (std::find(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), paths[i]) !=
+        paths.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw UsageError(fmt::format("-o {} is given twice", printable(paths[i])));
+    }
+    make_folder(paths[i]);
+    check_output_path(paths[i]);
+  }
+}
+
+void write_outputs(const Record& record, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    make_folder(path);  // it may have been removed during the run
+    write_file_atomic(path, format_of(path)(record));
+  }
+}
+
+std::string state_folder() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  // The XDG rules: a relative path is invalid and ignored.
+  if (state != nullptr && *state == '/') return std::string(state) + "/rooflash";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return std::string(home) + "/.local/state/rooflash";
+  return {};
+}
+
+std::string default_output() {
+  const std::string folder = state_folder();
+  if (folder.empty()) {
+    throw UsageError("there is no place to save the run: HOME and XDG_STATE_HOME are not set",
+                     "name a file with -o");
+  }
+  return folder + "/runs/last.json";
+}
+
+}  // namespace rooflash

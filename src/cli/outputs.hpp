@@ -1,0 +1,26 @@
+// The files of a run: -o FILE, in the format that the extension names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/record.hpp"
+
+namespace rooflash {
+
+// Refuses, before any work, what could not be written at the end: an unknown extension, a path named
+// twice, a folder that cannot be made, no permission. Makes missing folders, but none directly in
+// the root folder: "/resutls/x.json" is a misspelling. Throws UsageError.
+void check_outputs(const std::vector<std::string>& paths);
+
+// Writes the record to each path: .json, .csv, .md, .html. Each file is replaced whole or not at
+// all. Throws UsageError.
+void write_outputs(const Record& record, const std::vector<std::string>& paths);
+
+// Where a run without -o is saved: XDG_STATE_HOME (or ~/.local/state)/rooflash/runs/last.json.
+std::string default_output();
+
+// XDG_STATE_HOME/rooflash, or ~/.local/state/rooflash; "" where neither variable is set.
+std::string state_folder();
+
+}  // namespace rooflash

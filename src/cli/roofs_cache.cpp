@@ -1,0 +1,53 @@
+#include "cli/roofs_cache.hpp"
+
+#include <filesystem>
+
+#include "cli/outputs.hpp"
+#include "core/hash.hpp"
+#include "record/environment.hpp"
+#include "record/json.hpp"
+#include "record/reader.hpp"
+#include "record/writer.hpp"
+
+namespace rooflash {
+namespace {
+
+constexpr double kTimeoutSeconds = 120;
+
+// The build is part of the key: it measures the roofs, so another one may measure them better.
+std::string cache_path(const Hello& hello) {
+  const std::string folder = state_folder();
+  if (folder.empty()) return {};
+  const std::string key = hello.device.name + '|' + hello.device.uuid_hash + '|' +
+                          hello.environment.driver + '|' + tool_info().version;
+  return folder + "/ceilings/" + hash_hex(key) + ".json";
+}
+
+}  // namespace
+
+Ceilings device_ceilings(Connection& connection, const Hello& hello, bool refresh) {
+  if (hello.device.simulated) return connection.ceilings(kTimeoutSeconds);
+  const std::string path = cache_path(hello);
+  std::error_code ignored;
+  if (!path.empty() && !refresh && std::filesystem::exists(path, ignored)) {
+    try {
+      Ceilings kept = ceilings_from_json(parse_json(read_text(path), path), path);
+      kept.device = hello.device.device;
+      return kept;
+    } catch (const UsageError&) {
+      // A damaged file is measured again and replaced.
+    }
+  }
+  const Ceilings measured = connection.ceilings(kTimeoutSeconds);
+  if (!path.empty()) {
+    try {
+      std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+      write_file_atomic(path, dump_line(to_json(measured)) + "\n");
+    } catch (const UsageError&) {
+      // Nothing is lost: the next run measures again.
+    }
+  }
+  return measured;
+}
+
+}  // namespace rooflash

@@ -1,0 +1,165 @@
+// rooflash run: a sweep, verified and timed, to a record and a table.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/outputs.hpp"
+#include "cli/sweep_run.hpp"
+#include "cli/terminal.hpp"
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "record/writer.hpp"
+#include "report/table.hpp"
+#include "worker/driver/interrupt.hpp"
+
+namespace rooflash {
+namespace {
+
+struct RunFlags {
+  SweepFlags sweep;
+  std::string l2 = "cold";
+  std::string counters = "hbm";
+  std::string verify = "on";
+  std::string min_samples;
+  std::string max_noise;
+  std::string max_time;
+  std::string timeout = "60s";
+  std::string sram;
+  std::vector<std::string> outputs;
+  bool json = false;
+  bool resume = false;
+  bool dry_run = false;
+  bool no_progress = false;
+};
+
+// A time limit above 0 and at most a day.
+double parse_limit(std::string_view text, std::string_view flag) {
+  constexpr double kDay = 86400;
+  const double seconds = parse_seconds(text, flag);
+  if (!(seconds > 0) || seconds > kDay) {
+    throw UsageError(fmt::format("{}: '{}' is not above 0 and at most a day", flag, printable(text)));
+  }
+  return seconds;
+}
+
+RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devices) {
+  RunOptions options;
+  options.l2 = require_choice(flags.l2, "--l2", {"cold", "warm"});
+  options.counters = require_choice(flags.counters, "--counters", {"hbm", "none"});
+  options.verify = require_choice(flags.verify, "--verify", {"on", "off", "only"});
+  if (!flags.min_samples.empty()) {
+    options.min_samples = parse_count(flags.min_samples, "--min-samples");
+    options.max_samples = std::max(options.max_samples, options.min_samples);
+  }
+  if (!flags.max_noise.empty()) options.max_noise = parse_percent(flags.max_noise, "--max-noise");
+  if (!flags.max_time.empty()) options.max_time_s = parse_limit(flags.max_time, "--max-time");
+  if (!flags.sram.empty()) {
+    options.sram_bytes = parse_bytes(flags.sram, "--sram");
+    for (const DeviceInfo& device : devices) {
+      if (device.simulated) continue;
+      throw UsageError(fmt::format("--sram sets the SRAM of a simulated GPU; {} is a real one",
+                                   device.device),
+                       "add --device sim:h200");
+    }
+  }
+  return options;
+}
+
+// The command that goes on with an interrupted run, quoted for a shell.
+std::string resume_command(const std::vector<std::string>& argv) {
+  std::string command;
+  bool has_resume = false;
+  for (const std::string& word : argv) {
+    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+      return std::isalnum(c) != 0 || std::string_view("_-.,:=/+@%").find(static_cast<char>(c)) !=
+                                         std::string_view::npos;
+    });
+    std::string quoted = word;
+    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
+      quoted.replace(at, 1, "'\\''");
+    }
+    command += (command.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
+    has_resume = has_resume || word == "--resume";
+  }
+  return has_resume ? command : command + " --resume";
+}
+
+int run(const Context& context, const RunFlags& flags) {
+  SweepRun run;
+  run.argv = context.argv;
+  run.sweep = resolve_sweep(flags.sweep);
+  const DeviceChoice choice =
+      choose_devices(run.sweep.devices.empty() ? std::vector<std::string>{"auto"}
+                                               : run.sweep.devices);
+  run.devices = choice.devices;
+  run.options = options_of(flags, run.devices);
+  run.timeout_s = parse_limit(flags.timeout, "--timeout");
+  run.outputs = flags.outputs.empty() && !flags.dry_run ? std::vector{default_output()}
+                                                        : flags.outputs;
+  run.resume = flags.resume;
+  run.quiet = context.quiet;
+  run.progress = !flags.no_progress;
+  if (!context.quiet) announce(choice);
+  if (flags.dry_run) {
+    print_plan(run.sweep, plan_devices(run.devices));
+    return 0;
+  }
+  const SweepResult result = run_sweep(run);
+  print_result(flags.json ? record_text(result.record)
+                          : render_table(result.record, table_options(context.color)));
+  if (!context.quiet) {
+    std::vector<std::string> shown;
+    for (const std::string& path : run.outputs) shown.push_back(printable(path));
+    print_message(fmt::format("saved {}", fmt::join(shown, ", ")));
+    const std::string& first = run.outputs.front();
+    if (result.signal != 0) {
+      print_message("interrupted; go on with: " + printable(resume_command(context.argv), 4000));
+    } else if (first.ends_with(".json")) {
+      print_message(fmt::format("next: rooflash report {0} -o {1}.html", printable(first),
+                                printable(first.substr(0, first.size() - 5))));
+    }
+  }
+  return exit_code_of(result);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("run", "sweep kernels over shapes: verify, time, count");
+  command->footer(
+      "Example: rooflash run --kernel fa2,naive --seqlen 512:16k:x2 --headdim 64,128 -o out/a.json\n"
+      "Every row is saved as it ends: --resume goes on after a crash or Ctrl-C. An existing output\n"
+      "is replaced only when the run is over.");
+  auto flags = std::make_shared<RunFlags>();
+  add_sweep_flags(*command, flags->sweep);
+  const char* const kMeasure = "How they are measured";
+  const auto option = [&](const char* name, std::string& value, const char* help) {
+    command->add_option(name, value, help)->group(kMeasure);
+  };
+  option("--verify", flags->verify, "on (default), off, or only: no timing");
+  option("--l2", flags->l2, "cold (default: flushed before each sample) or warm");
+  option("--counters", flags->counters, "hbm (default) or none");
+  option("--min-samples", flags->min_samples, "at least so many samples (default 10)");
+  option("--max-noise", flags->max_noise, "stop when the median is known to within this (0.5%)");
+  option("--max-time", flags->max_time, "of sampling one case (default 400ms)");
+  option("--timeout", flags->timeout, "a case without a row after this, beyond --max-time, is killed "
+                                      "(default 60s)");
+  option("--sram", flags->sram, "SRAM of one SM of a simulated GPU, such as 64k");
+  const char* const kOutput = "Output";
+  command->add_option("-o,--output", flags->outputs, "FILE.json, .csv, .md or .html (repeatable)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(kOutput);
+  command->add_flag("--json", flags->json, "the record on stdout instead of the table")
+      ->group(kOutput);
+  command->add_flag("--resume", flags->resume, "go on with an interrupted run")->group(kOutput);
+  command->add_flag("--dry-run", flags->dry_run, "print the cases and run nothing")->group(kOutput);
+  command->add_flag("--no-progress", flags->no_progress, "no progress on stderr")->group(kOutput);
+  command->callback([&context, flags] { context.action = [&, flags] { return run(context, *flags); }; });
+}
+
+}  // namespace rooflash

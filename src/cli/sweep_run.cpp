@@ -1,0 +1,245 @@
+#include "cli/sweep_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "cli/outputs.hpp"
+#include "cli/progress.hpp"
+#include "cli/roofs_cache.hpp"
+#include "cli/run_rows.hpp"
+#include "cli/terminal.hpp"
+#include "core/error.hpp"
+#include "core/hash.hpp"
+#include "core/units.hpp"
+#include "model/gpu_spec.hpp"
+#include "record/environment.hpp"
+#include "record/json.hpp"
+#include "worker/driver/connection.hpp"
+#include "worker/driver/interrupt.hpp"
+#include "worker/driver/journal.hpp"
+#include "worker/driver/pool.hpp"
+
+namespace rooflash {
+namespace {
+
+using RowKey = std::tuple<std::string, std::string, int>;
+RowKey key_of(const Row& row) { return {row.case_id, row.device, row.round}; }
+
+class Runner {
+ public:
+  explicit Runner(const SweepRun& run) : run_(run) {}
+
+  SweepResult execute() {
+    plan();
+    check_outputs(run_.outputs);
+    start_workers();
+    open_journal();
+    if (run_.ceilings) measure_ceilings();
+    const int signal = run_cases();
+    SweepResult result{std::move(record_), 0};
+    for (Row& row : rows_) {
+      if (row.status != Status::not_run || !row.reason.empty()) continue;
+      row.reason = fmt::format("stopped by SIG{} before this case", sigabbrev_np(signal));
+      result.signal = signal;
+    }
+    result.record.complete = result.signal == 0;
+    result.record.rows = std::move(rows_);
+    save(result);
+    return result;
+  }
+
+ private:
+  void plan() {
+    cases_ = run_.sweep.plan(plan_devices(run_.devices));
+    if (cases_.empty()) {
+      throw Error(ExitCode::nothing_ran, "no case is left to run",
+                  "Loosen the filter, or name the kernel to see why it does not support the shape.");
+    }
+    std::string text;
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      const Case& one = cases_[i];
+      const auto device =
+          std::find_if(run_.devices.begin(), run_.devices.end(),
+                       [&](const DeviceInfo& info) { return info.device == one.device; });
+      rows_.push_back(blank_row(one, *device, run_.options, run_.sweep.seed));
+      index_[key_of(rows_.back())] = i;
+      text += fmt::format("{} {} {} {}\n", rows_.back().case_id, rows_.back().definition_hash,
+                          one.device, one.round);
+    }
+    plan_hash_ = hash_hex(text);
+  }
+
+  void start_workers() {
+    const std::string worker = worker_path();
+    record_.tool = tool_info();
+    record_.suite = run_.sweep.suite;
+    record_.seed = run_.sweep.seed;
+    record_.environment = host_environment(run_.argv);
+    Environment& environment = record_.environment;
+    for (const DeviceInfo& device : run_.devices) {
+      connections_.emplace_back(worker, device.device);
+      hellos_.push_back(connections_.back().start());
+      const Hello& hello = hellos_.back();
+      environment.devices.push_back(hello.device);
+      if (environment.driver.empty()) environment.driver = hello.environment.driver;
+      if (environment.cuda.empty()) environment.cuda = hello.environment.cuda;
+      if (environment.cudnn.empty()) environment.cudnn = hello.environment.cudnn;
+      if (environment.visible_devices.empty()) {
+        environment.visible_devices = hello.environment.visible_devices;
+      }
+      add_datasheet(hello.device);
+    }
+  }
+
+  void add_datasheet(const DeviceInfo& device) {
+    const GpuSpec* spec = device.simulated ? find_gpu(device.device.substr(4))
+                                           : find_gpu_by_name(device.name);
+    if (spec == nullptr) return;
+    Datasheet sheet = datasheet(*spec);
+    const bool known = std::any_of(record_.datasheet.begin(), record_.datasheet.end(),
+                                   [&](const Datasheet& one) { return one.gpu == sheet.gpu; });
+    if (!known) record_.datasheet.push_back(std::move(sheet));
+  }
+
+  void open_journal() {
+    if (run_.outputs.empty()) return;
+    CaseRequest request;
+    request.options = run_.options;
+    JournalHeader header{record_.tool, record_.suite, record_.seed, plan_hash_,
+                         hash_hex(dump_line(to_json(request)["options"])),
+                         record_.environment.devices};
+    journal_.emplace(journal_path(), header, run_.resume);
+    for (const auto& [row, text] : journal_->rows()) {
+      const auto at = index_.find(key_of(row));
+      if (at == index_.end()) continue;  // the plan hash rules this out
+      rows_[at->second] = row;
+      finished_.insert(at->second);
+    }
+    if (run_.quiet) return;
+    if (run_.resume && !finished_.empty()) {
+      print_message(fmt::format("resuming: {} of {} cases are done", finished_.size(),
+                                cases_.size()));
+    }
+    if (journal_->replaced()) {
+      print_message(fmt::format("an unfinished run's journal was replaced: {} (--resume goes on "
+                                "with it)", printable(journal_path())));
+    }
+  }
+
+  std::string journal_path() const { return run_.outputs.front() + ".journal"; }
+
+  void measure_ceilings() {
+    for (std::size_t i = 0; i < connections_.size(); ++i) {
+      try {
+        record_.ceilings.push_back(device_ceilings(connections_[i], hellos_[i], false));
+      } catch (const Error& error) {
+        if (error.code() == ExitCode::interrupted) throw;
+        connections_[i].drop();
+        print_message(fmt::format("warning: the roofs of {} are unknown: {}",
+                                  connections_[i].device(), error.what()));
+      }
+    }
+  }
+
+  int run_cases() {
+    std::vector<Job> jobs;
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      const Case& one = cases_[i];
+      if (finished_.contains(i)) continue;
+      if (!one.unsupported_reason.empty()) {
+        rows_[i].status = Status::unsupported;
+        rows_[i].reason = one.unsupported_reason;
+        continue;
+      }
+      CaseRequest request{static_cast<std::int64_t>(i), one.kernel, one.problem, one.round,
+                          run_.sweep.seed, run_.options};
+      jobs.push_back({std::move(request), rows_[i]});
+    }
+    if (jobs.empty()) return 0;
+    Progress progress(jobs.size(), run_.progress && !run_.quiet);
+    return run_jobs(connections_, jobs, run_.timeout_s + run_.options.max_time_s,
+                    [&](const Row& row) {
+                      Row& kept = rows_[index_.at(key_of(row))];
+                      const std::string repro = kept.repro;
+                      kept = row;
+                      kept.repro = repro;
+                      if (journal_) journal_->append(kept);
+                      progress.row_done(kept);
+                      warn_counters(kept);
+                    });
+  }
+
+  void warn_counters(const Row& row) {
+    if (row.counters.status != "no_permission" || counters_warned_ || run_.quiet) return;
+    counters_warned_ = true;
+    print_message("warning: hardware counters are not permitted; rows go on without them\nhint: add "
+                  "--counters none, or load the nvidia module with "
+                  "NVreg_RestrictProfilingToAdminUsers=0 (rooflash doctor)");
+  }
+
+  void save(const SweepResult& result) {
+    try {
+      write_outputs(result.record, run_.outputs);
+    } catch (const UsageError& error) {
+      throw Error(ExitCode::incomplete, error.what(),
+                  fmt::format("The finished rows are kept in {}: repeat the command with --resume.",
+                              printable(journal_path())));
+    }
+    if (journal_ && result.record.complete) journal_->remove();
+  }
+
+  const SweepRun& run_;
+  std::vector<Case> cases_;
+  std::vector<Row> rows_;  // parallel to cases_
+  std::map<RowKey, std::size_t> index_;
+  std::set<std::size_t> finished_;  // indices of the rows that the journal held
+  std::string plan_hash_;
+  std::vector<Connection> connections_;
+  std::vector<Hello> hellos_;
+  std::optional<Journal> journal_;
+  Record record_;
+  bool counters_warned_ = false;
+};
+
+}  // namespace
+
+void announce(const DeviceChoice& choice) {
+  if (!choice.note.empty()) print_message(choice.note);
+  for (const DeviceInfo& device : choice.devices) {
+    const bool simulated = device.simulated;
+    if (choice.note.empty()) {
+      print_message(fmt::format("device {} ({}){}", device.device, printable(device.name),
+                                simulated ? ", simulated: times are predicted, not measured" : ""));
+    }
+    if (simulated && !require_gpu(device.device.substr(4)).validated) {
+      print_message(fmt::format("warning: the model of {} was not validated against a real card",
+                                device.device));
+    }
+  }
+}
+
+SweepResult run_sweep(const SweepRun& run) { return Runner(run).execute(); }
+
+int exit_code_of(const SweepResult& result) {
+  bool wrong = false;
+  bool incomplete = false;
+  bool ran = false;
+  for (const Row& row : result.record.rows) {
+    wrong = wrong || row.status == Status::wrong;
+    incomplete = incomplete || is_incomplete(row);
+    ran = ran || row.status == Status::ok;
+  }
+  if (wrong) return static_cast<int>(ExitCode::wrong);
+  if (result.signal != 0) return 128 + result.signal;
+  if (incomplete) return static_cast<int>(ExitCode::incomplete);
+  return static_cast<int>(ran ? ExitCode::ok : ExitCode::nothing_ran);
+}
+
+}  // namespace rooflash
