@@ -59,7 +59,7 @@ TEST(GpuSpecs, NoPeakExceedsWhatTheTensorCoresCanIssue) {
   }
 }
 
-TEST(GpuSpecs, OnlyHopperAndLaterHaveFp8) {
+TEST(GpuSpecs, OnlyAdaAndLaterHaveFp8) {
   for (const GpuSpec& spec : gpu_specs()) {
     EXPECT_EQ(peak_tflops(spec, DType::e4m3).has_value(), spec.compute_capability >= 89)
         << spec.key;
