@@ -1,5 +1,7 @@
 #include "report/escape.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 
 namespace rooflash {
@@ -83,6 +85,26 @@ std::string escape_script_json(std::string_view json) {
     }
   }
   return out;
+}
+
+std::string script_json_string(std::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const std::size_t length = sequence_length(text);
+    const char c = text[0];
+    if (length == 0) {
+      out += kReplacement;
+    } else if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (length == 1 && static_cast<std::uint8_t>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length ? length : 1);
+  }
+  return escape_script_json(out += '"');
 }
 
 std::string escape_anchor(std::string_view text) {

@@ -14,6 +14,9 @@ std::string escape_html(std::string_view text);
 // inside JSON strings, so the value is unchanged.
 std::string escape_script_json(std::string_view json);
 
+// `text` as a JSON string literal with those escapes; invalid UTF-8 becomes U+FFFD.
+std::string script_json_string(std::string_view text);
+
 // For an id or a fragment: every character outside [A-Za-z0-9/._@-] becomes '_'.
 std::string escape_anchor(std::string_view text);
 

@@ -55,7 +55,20 @@ std::string records_json(std::span<const Record> records) {
   std::string json = "[";
   for (const Record& record : records) {
     if (json.size() > 1) json += ",\n";
-    json += escape_script_json(dump_line(to_json(with_thinned_samples(record, per_row))));
+    // Row by row: the JSON of one row at a time in memory. `rows` is the last key of a record.
+    Record head = with_thinned_samples(record, per_row);
+    const std::vector<Row> thinned = std::move(head.rows);
+    head.rows.clear();
+    nlohmann::ordered_json head_json = to_json(head);
+    head_json.erase("rows");
+    std::string text = dump_line(head_json);
+    text.pop_back();
+    json += escape_script_json(text) + ",\"rows\":[";
+    for (const Row& row : thinned) {
+      if (&row != thinned.data()) json += ",\n";
+      json += escape_script_json(dump_line(to_json(row)));
+    }
+    json += "]}";
   }
   return json + "]";
 }

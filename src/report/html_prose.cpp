@@ -110,8 +110,13 @@ std::string default_title(std::span<const Record> records) {
   std::set<std::string> seen;
   for (const Record& record : records) {
     std::string part = record.suite;
+    std::vector<std::string> names;
     for (const DeviceInfo& device : record.environment.devices) {
-      part += (part.empty() ? "" : " on ") + device.name + (device.simulated ? " (simulated)" : "");
+      const std::string name = device.name + (device.simulated ? " (simulated)" : "");
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    if (!names.empty()) {
+      part += fmt::format("{}{}", part.empty() ? "" : " on ", fmt::join(names, ", "));
     }
     if (!part.empty() && seen.insert(part).second) {
       title += (seen.size() > 1 ? " and " : ": ") + part;

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <cmath>
 
 #include "core/units.hpp"
-#include "record/json.hpp"
 #include "report/escape.hpp"
 #include "report/pivot.hpp"
 #include "report/summary.hpp"
@@ -90,6 +89,18 @@ std::string verify_text(const VerifyResult& verify) {
   }
   if (!verify.rows_checked.empty()) text += ", rows " + verify.rows_checked;
   return text;
+}
+
+// [case, kernel, anchor, [cell or [cell, sort key], ...]]
+std::string rest_row(const DataRow& row) {
+  std::string out = fmt::format("[{},{},\"{}\",[", script_json_string(row.case_id),
+                                script_json_string(row.kernel), row.anchor);
+  for (const DataCell& cell : row.cells) {
+    if (&cell != row.cells.data()) out += ',';
+    const std::string text = script_json_string(cell.text);
+    out += cell.sort && std::isfinite(*cell.sort) ? fmt::format("[{},{}]", text, *cell.sort) : text;
+  }
+  return out + "]]";
 }
 
 std::string resources_text(const Row& row) {
@@ -293,23 +304,14 @@ std::string html_table(const DataTable& table, std::size_t static_rows) {
   }
   out += "</tbody></table></div>\n";
   if (shown == table.rows.size()) return out;
-  nlohmann::ordered_json rest = nlohmann::ordered_json::array();
-  for (std::size_t i = shown; i < table.rows.size(); ++i) {
-    const DataRow& row = table.rows[i];
-    nlohmann::ordered_json cells = nlohmann::ordered_json::array();
-    for (const DataCell& cell : row.cells) {
-      if (cell.sort) {
-        cells.push_back({cell.text, *cell.sort});
-      } else {
-        cells.push_back(cell.text);
-      }
-    }
-    rest.push_back({row.case_id, row.kernel, row.anchor, std::move(cells)});
-  }
   out += fmt::format(
-      "<p class=\"more\">{} more rows need scripts.</p><script "
-      "type=\"application/json\" data-rest=\"{}\">{}</script>\n",
-      rest.size(), table.id, escape_script_json(dump_line(rest)));
+      "<p class=\"more\">{} more rows need scripts.</p><script type=\"application/json\" "
+      "data-rest=\"{}\">[",
+      table.rows.size() - shown, table.id);
+  for (std::size_t i = shown; i < table.rows.size(); ++i) {
+    out += fmt::format("{}{}", i == shown ? "" : ",\n", rest_row(table.rows[i]));
+  }
+  out += "]</script>\n";
   return out;
 }
 

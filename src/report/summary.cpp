@@ -136,7 +136,7 @@ std::vector<std::string> summary_sentences(const Pivot& pivot) {
 std::vector<Warning> warnings(const Record& record) {
   struct Rule {
     std::function<bool(const Row&)> applies;
-    const char* what;  // follows the number of rows
+    const char* what;
     const char* action;
   };
   const auto flag = [](const char* name) {
@@ -149,26 +149,26 @@ std::vector<Warning> warnings(const Record& record) {
     return [wanted](const Row& row) { return row.counters.status == wanted; };
   };
   const Rule rules[] = {
-      {status(Status::wrong), "gave a wrong result and are not ranked",
+      {status(Status::wrong), "wrong result, not ranked",
        "see the reason of each row; rooflash verify shows where the error is largest"},
-      {flag("implausible"), "are faster than the hardware allows and are not ranked",
-       "a wrong clock, FLOP or byte count: run the case again alone, then rooflash doctor"},
-      {status(Status::crashed), "crashed", "run the row's repro command under compute-sanitizer"},
+      {flag("implausible"), "faster than the hardware allows (implausible), not ranked",
+       "a clock, FLOP or byte count is wrong: run the case again alone, then rooflash doctor"},
+      {status(Status::crashed), "crash", "run the row's repro command under compute-sanitizer"},
       {status(Status::timeout), "ran past the time limit", "raise --timeout or drop the shape"},
-      {status(Status::failed), "failed", "see the reason of each row"},
+      {status(Status::failed), "failure", "see the reason of each row"},
       {[](const Row& row) { return row.status == Status::ok && row.verify.status == "skipped"; },
-       "were timed without verification; no gate accepts them", "run without --verify off"},
-      {flag("shared_gpu"), "shared the GPU with other processes",
+       "timed without verification, no gate accepts it", "run without --verify off"},
+      {flag("shared_gpu"), "GPU shared with other processes",
        "stop them (nvidia-smi lists them) and run again"},
-      {flag("clock_unsettled"), "saw the SM clock move by over 2 %",
+      {flag("clock_unsettled"), "SM clock moved by over 2 %",
        "compare within this run only, or run with --power sustained or more --rounds"},
-      {counters("no_permission"), "have no hardware counters: not permitted",
+      {counters("no_permission"), "no hardware counters, not permitted",
        "ask for profiler access (rooflash doctor prints the line) or run --counters none"},
-      {counters("busy"), "have no hardware counters: another profiler holds them",
+      {counters("busy"), "no hardware counters, another profiler holds them",
        "stop the other profiler and run again"},
-      {counters("other_tool"), "have no hardware counters: run under a profiler",
+      {counters("other_tool"), "no hardware counters, run under a profiler",
        "run without ncu or nsys to read them"},
-      {counters("invalid"), "have counters that contradict each other",
+      {counters("invalid"), "counters contradict each other",
        "do not use their bytes; run the case again alone"},
   };
   std::vector<Warning> result;
@@ -180,7 +180,7 @@ std::vector<Warning> warnings(const Record& record) {
     const auto rows = std::count_if(record.rows.begin(), record.rows.end(), rule.applies);
     if (rows) {
       result.push_back(
-          {fmt::format("{} row{} {}", rows, rows == 1 ? "" : "s", rule.what), rule.action});
+          {fmt::format("{} ({} row{})", rule.what, rows, rows == 1 ? "" : "s"), rule.action});
     }
   }
   std::set<std::string> roofless;

@@ -46,6 +46,7 @@ class Page:
                                  flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def _receive(self, timeout):
         deadline = time.monotonic() + timeout
@@ -106,9 +107,17 @@ class Page:
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def screenshot(self, path, whole_page=True):
-        answer = self.call("Page.captureScreenshot", format="png",
-                           captureBeyondViewport=whole_page)
+    def screenshot(self, path, selector=None):
+        """The whole page, or the element that `selector` finds."""
+        options = {}
+        if selector:
+            x, y, width, height = self.evaluate(
+                f"(() => {{ const box = document.querySelector({json.dumps(selector)})"
+                ".getBoundingClientRect(); return [box.x + scrollX, box.y + scrollY, box.width, "
+                "box.height]; })()")
+            options["clip"] = {"x": x, "y": y, "width": width, "height": height, "scale": 1}
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
+                           **options)
         with open(path, "wb") as file:
             file.write(base64.b64decode(answer["data"]))
 

@@ -50,7 +50,7 @@ class ReportTest(unittest.TestCase):
         path = OPTIONS.out / f"{kind}.html"
         subprocess.run([OPTIONS.make_report, kind, str(path)], check=True)
         self.url = path.resolve().as_uri()
-        self.page.call("Page.navigate", url="about:blank")
+        self.page.open("about:blank")
         self.page.requests.clear()
         self.seconds = self.page.open(self.url)
         return path.read_text(encoding="utf-8")
@@ -174,7 +174,7 @@ class ReportTest(unittest.TestCase):
         self.page.call("Emulation.setScriptExecutionDisabled", value=True)
         try:
             html = self.load("sweep")
-            self.page.screenshot(OPTIONS.out / "no-scripts.png", whole_page=False)
+            self.page.screenshot(OPTIONS.out / "no-scripts.png")
         finally:
             self.page.call("Emulation.setScriptExecutionDisabled", value=False)
         self.assertEqual(self.count(".chart svg"), 0)
@@ -201,7 +201,10 @@ class ReportTest(unittest.TestCase):
         self.load("sweep")
         for scheme in ("light", "dark"):
             self.page.media(scheme=scheme)
-            self.page.screenshot(OPTIONS.out / f"{scheme}.png")
+            for part in ("header", "#summary", "#roofline", "#throughput", "#bytes", "#cases",
+                         "#environment", "#method"):
+                name = f"{scheme}-{part.lstrip('#')}.png"
+                self.page.screenshot(OPTIONS.out / name, part)
         colours = []
         for scheme in ("light", "dark"):
             self.page.media(scheme=scheme)

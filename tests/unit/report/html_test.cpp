@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <regex>
 
 #include "fixture.hpp"
@@ -168,12 +168,17 @@ TEST(Html, ThinsSamplesAndKeepsTheExtremes) {
   EXPECT_TRUE(contains(thinned.rows[0].missing.at("time_us.samples"), "of 1000 samples"));
 }
 
+// Processor time, so that a busy machine does not fail it.
 TEST(Html, TenThousandRowsTakeUnderTwoSeconds) {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr double kSeconds = 30;
+#else
+  constexpr double kSeconds = 2;
+#endif
   const Record record = fixture::large_record(10'000);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const std::string page = report(record);
-  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(spent.count(), 2.0);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kSeconds);
   EXPECT_GT(page.size(), 1'000'000U);
 }
 
@@ -186,6 +191,8 @@ TEST(Escape, MakesTextHarmless) {
   EXPECT_EQ(escape_html("\xE2\x82"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // cut short
   EXPECT_EQ(escape_script_json("\"</script>&\xE2\x80\xA8\xE2\x80\xA9\xE2\x82\xAC\""),
             "\"\\u003c/script\\u003e\\u0026\\u2028\\u2029\xE2\x82\xAC\"");
+  EXPECT_EQ(script_json_string("a\"\\\n<\xff\xE2\x82\xAC"),
+            "\"a\\\"\\\\\\u000a\\u003c\xEF\xBF\xBD\xE2\x82\xAC\"");
   EXPECT_EQ(escape_anchor("case-fa2/fwd@cuda:0 \"x\""), "case-fa2/fwd@cuda_0__x_");
 }
 

@@ -164,9 +164,9 @@ TEST(Summary, WarnsWithWhatToDo) {
     EXPECT_FALSE(warning.action.empty()) << warning.what;
     text += warning.what + "|" + warning.action + "\n";
   }
-  for (const char* part :
-       {"incomplete", "--resume", "1 row gave a wrong result", "rooflash doctor",
-        "1 row saw the SM clock", "without verification", "no roof is known for cuda:0 bf16"}) {
+  for (const char* part : {"incomplete", "--resume", "wrong result, not ranked (1 row)",
+                           "rooflash doctor", "SM clock moved by over 2 % (1 row)",
+                           "without verification", "no roof is known for cuda:0 bf16"}) {
     EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
   }
 }
