@@ -165,13 +165,13 @@
     svg.append("text").attr("class", "axis-title").attr("text-anchor", "middle")
         .attr("x", (box.left + box.right) / 2).attr("y", box.bottom + 36).text(xTitle);
     svg.append("text").attr("class", "axis-title").attr("text-anchor", "middle")
-        .attr("transform", `translate(14,${(box.top + box.bottom) / 2}) rotate(-90)`).text(yTitle);
+        .attr("transform", `translate(11,${(box.top + box.bottom) / 2}) rotate(-90)`).text(yTitle);
     return grid;
   }
 
   // The kernel's mark in `group`: filled where measured, outlined with a dot where simulated.
   function addMark(group, kernel, sim, size = 56) {
-    group.append("path").attr("class", "mark").attr("d", d3.symbol(shapeOf(kernel), size)());
+    group.append("path").attr("class", "mark").attr("d", d3.symbol().type(shapeOf(kernel)).size(size)());
     if (sim) group.append("circle").attr("class", "core").attr("r", 1.6);
   }
 
@@ -229,7 +229,7 @@
     const top = d3.max(known, (roof) => roof.tensor[dtype]);
     const hbm = d3.max(known, (roof) => roof.hbm);
     const slope = Math.atan2(y(hbm * x0 * 10) - y(hbm * x0), x(x0 * 10) - x(x0)) * 180 / Math.PI;
-    const start = x0 * 1.25;
+    const start = x0 * 2;
     known.forEach((roof, i) => {
       const key = roof.solid ? "\u2014" : "- -";
       svg.append("text").attr("class", "halo").attr("text-anchor", "end").attr("x", x(x1) - 6)
@@ -250,7 +250,7 @@
           .text(`${title}: no roofs in this record, so nothing is drawn; see the data table.`);
       return;
     }
-    const box = {left: 58, right: 590, top: 10, bottom: 372};
+    const box = {left: 62, right: 570, top: 10, bottom: 372};
     const {figure, svg, id} = addFigure(container, title,
         `Log-log roofline: TFLOPS against FLOP per HBM byte for ${data.length} rows.`, 600, 420);
     const x = d3.scaleLog().domain(frame.x).range([box.left, box.right]);
@@ -362,7 +362,7 @@
   function drawBytes(container, data, domain) {
     const drawn = data.filter((p) => p.ratio);
     if (!drawn.length) return;
-    const box = {left: 58, right: 590, top: 20, bottom: 252};
+    const box = {left: 66, right: 590, top: 20, bottom: 252};
     const {svg} = addFigure(container, facetTitle(data[0]),
         "HBM bytes over compulsory bytes, one bar a kernel and shape, logarithmic.", 600, 300);
     const shapeLabel = (p) => {

@@ -81,6 +81,11 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(self.count("[data-chart=roofline] .compulsory"), len(moved) - listed)
         self.assertEqual(self.count("[data-chart=throughput] .point"), len(timed))
         self.assertEqual(self.count("[data-chart=bytes] .bar"), len(moved))
+        # A kernel is told by its shape as well as by its colour.
+        shapes = self.page.evaluate(
+            "new Set([...document.querySelectorAll('[data-chart=throughput] .mark')]"
+            ".map((mark) => mark.getAttribute('d'))).size")
+        self.assertEqual(shapes, len({row["kernel"] for row in timed}))
         simulated = sum(row["simulated"] for row in timed)
         self.assertEqual(self.count("[data-chart=throughput] .point.sim"), simulated)
         dtypes = {(row["device"], row["problem"]["dtype"]) for row in timed}
