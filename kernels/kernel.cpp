@@ -32,7 +32,9 @@ std::vector<std::string> distinct(const Kernel& kernel, Field field) {
   return values;
 }
 
-std::string sm_text(int sm) { return "sm_" + std::to_string(sm); }
+std::string sm_text(int sm) {
+  return "sm_" + std::to_string(sm);
+}
 
 }  // namespace
 

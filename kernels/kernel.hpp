@@ -1,5 +1,6 @@
 // The contract between rooflash and a kernel family. A family is one folder and one line in
-// registry.cpp. Plain data and function pointers; CUDA-free, so that `rooflash list` answers anywhere.
+// registry.cpp. Plain data and function pointers; CUDA-free, so that `rooflash list` answers
+// anywhere.
 //
 // A kernel cannot set its own tolerance, FLOP count or inputs: those belong to verify/ and model/.
 #pragma once
@@ -45,7 +46,8 @@ struct DeviceLimits {
   std::int64_t smem_per_block_bytes = 0;  // opt-in maximum
 };
 
-// A launch closure owns whatever it needs (tensor maps, attributes, handles) and only enqueues work.
+// A launch closure owns whatever it needs (tensor maps, attributes, handles) and only enqueues
+// work.
 using Launch = std::function<void(CUstream_st*)>;
 struct Prepared {
   Launch launch;
@@ -55,9 +57,9 @@ struct Prepared {
 // Masks a variant handles, as bits.
 enum MaskSet : unsigned {
   kMaskNone = 1,
-  kMaskCausal = 2,          // bottom-right
+  kMaskCausal = 2,  // bottom-right
   kMaskCausalTopLeft = 4,
-  kMaskWindow = 8,          // both alignments
+  kMaskWindow = 8,  // both alignments
 };
 
 // One compiled instantiation. The table of a family is at once the instantiation list, the dispatch

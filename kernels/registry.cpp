@@ -17,9 +17,9 @@
 namespace rooflash {
 
 // Each family defines `kKernel` in host.cpp and, in its .cu, `kPrepare`: one entry per variant.
-#define ROOFLASH_DECLARE(family)                \
-  namespace family {                            \
-  extern const Kernel kKernel;                  \
+#define ROOFLASH_DECLARE(family)                    \
+  namespace family {                                \
+  extern const Kernel kKernel;                      \
   extern const std::span<const PrepareFn> kPrepare; \
   }
 ROOFLASH_FAMILIES(ROOFLASH_DECLARE)
@@ -31,7 +31,9 @@ const Kernel* const kKernels[] = {ROOFLASH_FAMILIES(ROOFLASH_KERNEL)};
 
 }  // namespace
 
-std::span<const Kernel* const> kernels() { return kKernels; }
+std::span<const Kernel* const> kernels() {
+  return kKernels;
+}
 
 const Kernel* find_kernel(std::string_view name) {
   for (const Kernel* kernel : kKernels) {

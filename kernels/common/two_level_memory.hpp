@@ -13,12 +13,12 @@ namespace rooflash {
 
 class TwoLevelMemory;
 
-// `element_bytes` of accumulators: they live in the register file, which is no part of the SRAM that
-// sets the tile size.
+// `element_bytes` of accumulators: they live in the register file, which is no part of the SRAM
+// that sets the tile size.
 inline constexpr std::int64_t kInRegisters = 0;
 
-// A rows x cols block of fp32 values held in SRAM; `element_bytes` is what one value occupies there.
-// Frees its SRAM when destroyed. Move-only.
+// A rows x cols block of fp32 values held in SRAM; `element_bytes` is what one value occupies
+// there. Frees its SRAM when destroyed. Move-only.
 class SramTile {
  public:
   SramTile(TwoLevelMemory& memory, std::int64_t rows, std::int64_t cols,
@@ -31,7 +31,9 @@ class SramTile {
 
   float* row(std::int64_t r) { return values_.data() + r * cols_; }
   const float* row(std::int64_t r) const { return values_.data() + r * cols_; }
-  float& at(std::int64_t r, std::int64_t c) { return values_[static_cast<std::size_t>(r * cols_ + c)]; }
+  float& at(std::int64_t r, std::int64_t c) {
+    return values_[static_cast<std::size_t>(r * cols_ + c)];
+  }
   float at(std::int64_t r, std::int64_t c) const {
     return values_[static_cast<std::size_t>(r * cols_ + c)];
   }

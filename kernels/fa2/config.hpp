@@ -1,4 +1,5 @@
-// Tiles and shared memory of fa2, derived from head dim alone. CUDA-free: the traffic model reads it.
+// Tiles and shared memory of fa2, derived from head dim alone. CUDA-free: the traffic model reads
+// it.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,9 @@ template <int kHeaddim>
 struct Config {
   static_assert(kHeaddim % 32 == 0 && kHeaddim <= 128, "one swizzled row is 64 or 128 elements");
   static constexpr int kBlockM = 128;  // queries per CTA
-  static constexpr int kBlockN = 64;   // keys per step
-  static constexpr int kWarps = 4;     // each owns kBlockM / kWarps = 32 query rows
+  static constexpr int kBlockN =
+      kHeaddim == 128 ? 32 : 64;    // keys per step; what the registers hold
+  static constexpr int kWarps = 4;  // each owns kBlockM / kWarps = 32 query rows
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kRowsPerWarp = kBlockM / kWarps;
   // Q, one K tile and one V tile, 2 bytes an element.

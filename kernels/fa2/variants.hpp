@@ -1,4 +1,5 @@
-// What fa2 is compiled for: the instantiation list, the dispatch table and the answer to "supported?".
+// What fa2 is compiled for: the instantiation list, the dispatch table and the answer to
+// "supported?".
 #pragma once
 
 #include "kernel.hpp"

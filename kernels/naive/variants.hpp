@@ -1,5 +1,5 @@
-// What the naive family is compiled for. Head dims are limited by the softmax scale alone: the GEMMs
-// take any.
+// What the naive family is compiled for. Head dims are limited by the softmax scale alone: the
+// GEMMs take any.
 #pragma once
 
 #include "kernel.hpp"

@@ -20,20 +20,27 @@ float round_mantissa(float value, int mantissa_bits, int min_exponent) {
 
 std::int64_t size_bytes(DType dtype) {
   switch (dtype) {
-    case DType::fp32: return 4;
+    case DType::fp32:
+      return 4;
     case DType::fp16:
-    case DType::bf16: return 2;
-    case DType::e4m3: return 1;
+    case DType::bf16:
+      return 2;
+    case DType::e4m3:
+      return 1;
   }
   return 0;
 }
 
 std::string_view to_string(DType dtype) {
   switch (dtype) {
-    case DType::fp32: return "fp32";
-    case DType::fp16: return "fp16";
-    case DType::bf16: return "bf16";
-    case DType::e4m3: return "e4m3";
+    case DType::fp32:
+      return "fp32";
+    case DType::fp16:
+      return "fp16";
+    case DType::bf16:
+      return "bf16";
+    case DType::e4m3:
+      return "e4m3";
   }
   return "?";
 }
@@ -66,10 +73,14 @@ float round_to(DType dtype, float value) {
 
 double epsilon(DType dtype) {
   switch (dtype) {
-    case DType::fp32: return std::ldexp(1.0, -23);
-    case DType::fp16: return std::ldexp(1.0, -10);
-    case DType::bf16: return std::ldexp(1.0, -7);
-    case DType::e4m3: return std::ldexp(1.0, -3);
+    case DType::fp32:
+      return std::ldexp(1.0, -23);
+    case DType::fp16:
+      return std::ldexp(1.0, -10);
+    case DType::bf16:
+      return std::ldexp(1.0, -7);
+    case DType::e4m3:
+      return std::ldexp(1.0, -3);
   }
   return 0.0;
 }

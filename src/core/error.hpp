@@ -30,4 +30,10 @@ class UsageError : public Error {
       : Error(ExitCode::usage, what, std::move(hint)) {}
 };
 
+// The binary holds no code of a kernel for this GPU: the row is `unsupported`, not `failed`.
+class NotBuiltError : public Error {
+ public:
+  explicit NotBuiltError(const std::string& what) : Error(ExitCode::incomplete, what) {}
+};
+
 }  // namespace rooflash

@@ -32,9 +32,8 @@ std::string side(std::int64_t bound) {
 
 std::string mask_label(const Mask& mask) {
   if (mask.kind == MaskKind::none) return "full";
-  std::string label = mask.kind == MaskKind::causal
-                          ? "causal"
-                          : "win" + side(mask.left) + "." + side(mask.right);
+  std::string label =
+      mask.kind == MaskKind::causal ? "causal" : "win" + side(mask.left) + "." + side(mask.right);
   return mask.align == Align::top_left ? label + "-tl" : label;
 }
 
@@ -58,22 +57,35 @@ KeyRange visible_keys(const Problem& p, std::int64_t row) {
   const std::int64_t right = p.mask.kind == MaskKind::causal ? 0 : p.mask.right;
   KeyRange range{0, p.seqlen_kv};
   if (left != kUnbounded) range.begin = std::clamp<std::int64_t>(position - left, 0, p.seqlen_kv);
-  if (right != kUnbounded) range.end = std::clamp<std::int64_t>(position + right + 1, 0, p.seqlen_kv);
+  if (right != kUnbounded)
+    range.end = std::clamp<std::int64_t>(position + right + 1, 0, p.seqlen_kv);
   range.end = std::max(range.begin, range.end);
   return range;
 }
 
-double softmax_scale(const Problem& p) { return 1.0 / std::sqrt(static_cast<double>(p.headdim)); }
+double softmax_scale(const Problem& p) {
+  return 1.0 / std::sqrt(static_cast<double>(p.headdim));
+}
 
-std::int64_t q_elements(const Problem& p) { return p.batch * p.seqlen_q * p.heads_q * p.headdim; }
-std::int64_t k_elements(const Problem& p) { return p.batch * p.seqlen_kv * p.heads_kv * p.headdim; }
+std::int64_t q_elements(const Problem& p) {
+  return p.batch * p.seqlen_q * p.heads_q * p.headdim;
+}
+std::int64_t k_elements(const Problem& p) {
+  return p.batch * p.seqlen_kv * p.heads_kv * p.headdim;
+}
 std::int64_t v_elements(const Problem& p) {
   return p.batch * p.seqlen_kv * p.heads_kv * p.headdim_v;
 }
-std::int64_t o_elements(const Problem& p) { return p.batch * p.seqlen_q * p.heads_q * p.headdim_v; }
-std::int64_t lse_elements(const Problem& p) { return p.batch * p.heads_q * p.seqlen_q; }
+std::int64_t o_elements(const Problem& p) {
+  return p.batch * p.seqlen_q * p.heads_q * p.headdim_v;
+}
+std::int64_t lse_elements(const Problem& p) {
+  return p.batch * p.heads_q * p.seqlen_q;
+}
 
-DType output_dtype(DType dtype) { return dtype == DType::e4m3 ? DType::bf16 : dtype; }
+DType output_dtype(DType dtype) {
+  return dtype == DType::e4m3 ? DType::bf16 : dtype;
+}
 
 std::int64_t tensor_bytes(const Problem& p) {
   return (q_elements(p) + k_elements(p) + v_elements(p)) * size_bytes(p.dtype) +
@@ -97,8 +109,7 @@ std::string invalid_reason(const Problem& p) {
     return "heads_q " + std::to_string(p.heads_q) + " is not a multiple of heads_kv " +
            std::to_string(p.heads_kv);
   }
-  if (p.mask.kind == MaskKind::window &&
-      (p.mask.left < kUnbounded || p.mask.right < kUnbounded)) {
+  if (p.mask.kind == MaskKind::window && (p.mask.left < kUnbounded || p.mask.right < kUnbounded)) {
     return "a window side is below -1 (-1 means unbounded)";
   }
   const std::int64_t rows = std::max(p.seqlen_q, p.seqlen_kv);
@@ -132,13 +143,18 @@ std::string definition_hash(std::string_view kernel, const Problem& p) {
                   std::string(kVerifyRule) + '|' + std::string(kInputsVersion));
 }
 
-std::string_view to_string(Pass pass) { return pass == Pass::fwd ? "fwd" : "bwd"; }
+std::string_view to_string(Pass pass) {
+  return pass == Pass::fwd ? "fwd" : "bwd";
+}
 
 std::string_view to_string(MaskKind kind) {
   switch (kind) {
-    case MaskKind::none: return "none";
-    case MaskKind::causal: return "causal";
-    case MaskKind::window: return "window";
+    case MaskKind::none:
+      return "none";
+    case MaskKind::causal:
+      return "causal";
+    case MaskKind::window:
+      return "window";
   }
   return "?";
 }
@@ -149,22 +165,33 @@ std::string_view to_string(Align align) {
 
 std::string_view to_string(Distribution distribution) {
   switch (distribution) {
-    case Distribution::normal: return "normal";
-    case Distribution::outlier: return "outlier";
-    case Distribution::large: return "large";
-    case Distribution::negative: return "negative";
-    case Distribution::constant: return "constant";
-    case Distribution::biased: return "biased";
-    case Distribution::peaky: return "peaky";
+    case Distribution::normal:
+      return "normal";
+    case Distribution::outlier:
+      return "outlier";
+    case Distribution::large:
+      return "large";
+    case Distribution::negative:
+      return "negative";
+    case Distribution::constant:
+      return "constant";
+    case Distribution::biased:
+      return "biased";
+    case Distribution::peaky:
+      return "peaky";
   }
   return "?";
 }
 
-std::optional<Pass> parse_pass(std::string_view text) { return parse_enum(text, kPasses); }
+std::optional<Pass> parse_pass(std::string_view text) {
+  return parse_enum(text, kPasses);
+}
 std::optional<MaskKind> parse_mask_kind(std::string_view text) {
   return parse_enum(text, kMaskKinds);
 }
-std::optional<Align> parse_align(std::string_view text) { return parse_enum(text, kAligns); }
+std::optional<Align> parse_align(std::string_view text) {
+  return parse_enum(text, kAligns);
+}
 std::optional<Distribution> parse_distribution(std::string_view text) {
   return parse_enum(text, kDistributions);
 }

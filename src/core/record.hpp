@@ -1,8 +1,9 @@
 // The record: rows and the environment they were measured in. Plain data; record/ reads and writes
-// it as JSON (docs/formats.md), report/ and gate/ see nothing else. Field names equal the JSON keys.
+// it as JSON (docs/formats.md), report/ and gate/ see nothing else. Field names equal the JSON
+// keys.
 //
-// A value that was not measured is an empty optional, never 0; `Row::missing` says why, keyed by the
-// field's JSON path ("power_w", "counters.hbm_read_bytes").
+// A value that was not measured is an empty optional, never 0; `Row::missing` says why, keyed by
+// the field's JSON path ("power_w", "counters.hbm_read_bytes").
 #pragma once
 
 #include <cstdint>
@@ -98,9 +99,9 @@ struct Counters {
 };
 
 struct Derived {
-  OptDouble tflops;           // model FLOPs / median time
-  OptDouble hardware_tflops;  // counted tensor operations / median time
-  OptDouble hbm_gbps;         // counted HBM bytes / median time
+  OptDouble tflops;                   // model FLOPs / median time
+  OptDouble hardware_tflops;          // counted tensor operations / median time
+  OptDouble hbm_gbps;                 // counted HBM bytes / median time
   OptDouble intensity_flop_per_byte;  // model FLOPs / counted HBM bytes
   OptDouble roof_pct;                 // of the lowest roof at that intensity
 };

@@ -22,9 +22,9 @@ std::int64_t parse_repetitions(std::string_view text, std::string_view flag);
 // "0.5%" to 0.005. A bare number, NaN, infinity and negatives are a UsageError.
 double parse_percent(std::string_view text, std::string_view flag);
 
-std::string format_count(std::int64_t value);   // 16384 -> "16k", 4250 -> "4250"
-std::string format_gib(double bytes);           // "256 MiB", "8.0 GiB"
-std::string format_time_us(double time_us);     // "61.2 us", "1.15 ms"
+std::string format_count(std::int64_t value);                  // 16384 -> "16k", 4250 -> "4250"
+std::string format_gib(double bytes);                          // "256 MiB", "8.0 GiB"
+std::string format_time_us(double time_us);                    // "61.2 us", "1.15 ms"
 std::string format_rate(double value, std::string_view unit);  // 611.4 "TFLOPS" -> "611 TFLOPS"
 
 // `text` with control characters shown as \xNN, for terminals and error messages. At most

@@ -11,7 +11,8 @@
 
 namespace rooflash {
 
-// A CUDA call that failed. `sticky()` is true where the context is lost and only a new process helps.
+// A CUDA call that failed. `sticky()` is true where the context is lost and only a new process
+// helps.
 class CudaError : public Error {
  public:
   CudaError(cudaError_t status, const std::string& what)

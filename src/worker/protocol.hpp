@@ -1,17 +1,20 @@
-// The line protocol between the driver and a worker: one JSON object a line, UTF-8, '\n' at the end.
-// The worker reads requests on stdin and writes replies on the file descriptor that was its stdout
-// (it points its own stdout at stderr first, so that a kernel's printf cannot break the protocol).
+// The line protocol between the driver and a worker: one JSON object a line, UTF-8, '\n' at the
+// end. The worker reads requests on stdin and writes replies on the file descriptor that was its
+// stdout (it points its own stdout at stderr first, so that a kernel's printf cannot break the
+// protocol).
 //
 //   driver -> worker   {"type":"start","device":"cuda:0"}          once, first
 //                      {"type":"run","request":{...}}              one case
 //                      {"type":"ceilings"}                         measure the roofs
 //                      {"type":"doctor"}                           measuring checks of this device
 //   worker -> driver   {"type":"hello","protocol":1,"device":{...},"environment":{...}}
-//                      {"type":"phase","index":3,"phase":"verify"} setup|verify|warmup|timed|counters
+//                      {"type":"phase","index":3,"phase":"verify"}
+//                      setup|verify|warmup|timed|counters
 //                      {"type":"row","index":3,"row":{...}}        ends a case
 //                      {"type":"ceilings","ceilings":{...}}
 //                      {"type":"doctor","checks":[{"name","ok","detail","fix"}]}
-//                      {"type":"error","code":77,"what":"...","hint":"..."}   fatal; the worker exits
+//                      {"type":"error","code":77,"what":"...","hint":"..."}   fatal; the worker
+//                      exits
 //
 // After a row whose error is sticky (a CUDA context that is lost) the worker writes the row and
 // exits; the driver starts a fresh one. A worker whose stdin closes exits at once.
@@ -35,10 +38,10 @@ struct RunOptions {
   std::string verify = "on";     // on | off | only
   std::int64_t min_samples = 10;
   std::int64_t max_samples = 200;
-  double max_noise = 0.005;      // stop when the 95 % interval's half width is below this
-  double max_time_s = 0.4;       // of the timed phase
-  double warmup_s = 0.05;        // at least; longer while the clock still moves, at most 20x
-  std::int64_t sram_bytes = 0;   // sim: SRAM of one SM; 0 takes the GPU's
+  double max_noise = 0.005;     // stop when the 95 % interval's half width is below this
+  double max_time_s = 0.4;      // of the timed phase
+  double warmup_s = 0.05;       // at least; longer while the clock still moves, at most 20x
+  std::int64_t sram_bytes = 0;  // sim: SRAM of one SM; 0 takes the GPU's
 };
 
 struct CaseRequest {

@@ -1,0 +1,31 @@
+// cp.async: 16-byte copies from global to shared memory that bypass registers (sm_80 and up).
+// PTX ISA, "Data Movement and Conversion Instructions: cp.async".
+#pragma once
+
+#include <cstdint>
+
+namespace rooflash::ptx {
+
+__device__ __forceinline__ std::uint32_t smem_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// Copies `source_bytes` (0 or 16) and zero-fills the rest of the 16 bytes at `target`.
+__device__ __forceinline__ void cp_async_16(std::uint32_t target, const void* source,
+                                            int source_bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(target), "l"(source),
+               "r"(source_bytes)
+               : "memory");
+}
+
+__device__ __forceinline__ void cp_async_commit() {
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+
+// Waits until at most `kPending` of this thread's committed groups are still in flight.
+template <int kPending>
+__device__ __forceinline__ void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+}
+
+}  // namespace rooflash::ptx

@@ -1,0 +1,307 @@
+// Inputs, poison and the fp64 reference on the GPU. The reference shares no code with any kernel
+// family: one block a row, scores in a buffer, two passes.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "gpu/check.hpp"
+#include "verify/generator.hpp"
+#include "verify/gpu_verify.hpp"
+#include "verify/judge.hpp"
+#include "verify/sampling.hpp"
+
+namespace rooflash {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class T>
+__device__ T rounded(float value) {
+  return T(value);
+}
+
+template <class T>
+__device__ float as_float(T value) {
+  return static_cast<float>(value);
+}
+
+// Element `i` of a [batch, seqlen, heads, dim] tensor.
+template <class T>
+__global__ void fill_kernel(T* out, std::int64_t elements, std::int64_t seqlen, std::int64_t heads,
+                            std::int64_t dim, InputSpec spec) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       i < elements; i += step) {
+    const std::int64_t col = i % dim;
+    const std::int64_t head = i / dim % heads;
+    const std::int64_t row = i / dim / heads % seqlen;
+    const std::int64_t batch = i / dim / heads / seqlen;
+    out[i] = rounded<T>(input_value(spec, batch, head, row, col));
+  }
+}
+
+template <class Visit>
+void with_element(DType dtype, const Visit& visit) {
+  switch (dtype) {
+    case DType::fp32:
+      visit(float{});
+      break;
+    case DType::fp16:
+      visit(__half{});
+      break;
+    case DType::bf16:
+      visit(__nv_bfloat16{});
+      break;
+    case DType::e4m3:
+      visit(__nv_fp8_e4m3{});
+      break;
+  }
+}
+
+struct Row {
+  std::int64_t batch, head, row;
+  std::int64_t begin, end;  // visible keys
+};
+
+struct ReferenceArguments {
+  const void *q, *k, *v, *o;
+  const float* lse;
+  const Row* rows;
+  double* scores;       // [rows, seqlen_kv]
+  float* eager_scores;  // [rows, seqlen_kv], rounded as eager code keeps them
+  double* ref_o;        // [rows, headdim_v]
+  double* ref_lse;      // [rows]
+  float* eager_o;
+  float* eager_lse;
+  float* actual_o;
+  float* actual_lse;
+  std::int64_t heads_q, heads_kv, seqlen_q, seqlen_kv, headdim, headdim_v;
+  double scale;
+};
+
+template <class Value, class Combine>
+__device__ Value block_reduce(Value value, Value* shared, Combine combine) {
+  __syncthreads();
+  shared[threadIdx.x] = value;
+  __syncthreads();
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) {
+      shared[threadIdx.x] = combine(shared[threadIdx.x], shared[threadIdx.x + half]);
+    }
+    __syncthreads();
+  }
+  return shared[0];
+}
+
+// One block a row: T is the input type, Out the output type.
+template <class T, class Out>
+__global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments a) {
+  __shared__ double shared[kThreads];
+  __shared__ float shared_float[kThreads];
+  const std::int64_t index = blockIdx.x;
+  const Row row = a.rows[index];
+  const std::int64_t head_kv = row.head / (a.heads_q / a.heads_kv);
+  const T* q = static_cast<const T*>(a.q) +
+               ((row.batch * a.seqlen_q + row.row) * a.heads_q + row.head) * a.headdim;
+  const T* k =
+      static_cast<const T*>(a.k) + (row.batch * a.seqlen_kv * a.heads_kv + head_kv) * a.headdim;
+  const T* v =
+      static_cast<const T*>(a.v) + (row.batch * a.seqlen_kv * a.heads_kv + head_kv) * a.headdim_v;
+  const Out* o = static_cast<const Out*>(a.o) +
+                 ((row.batch * a.seqlen_q + row.row) * a.heads_q + row.head) * a.headdim_v;
+  double* scores = a.scores + index * a.seqlen_kv;
+  float* eager = a.eager_scores + index * a.seqlen_kv;
+
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (std::int64_t j = row.begin + warp; j < row.end; j += kThreads / 32) {
+    double exact = 0;
+    float single = 0;
+    for (std::int64_t c = lane; c < a.headdim; c += 32) {
+      const float x = as_float(q[c]);
+      const float y = as_float(k[j * a.heads_kv * a.headdim + c]);
+      exact += static_cast<double>(x) * y;
+      single += x * y;
+    }
+    for (int step = 16; step > 0; step /= 2) {
+      exact += __shfl_xor_sync(0xFFFFFFFFU, exact, step);
+      single += __shfl_xor_sync(0xFFFFFFFFU, single, step);
+    }
+    if (lane == 0) {
+      scores[j] = exact * a.scale;
+      const float scaled = single * static_cast<float>(a.scale);
+      const float kept = as_float(rounded<Out>(scaled));
+      eager[j] = isfinite(kept) ? kept : scaled;
+    }
+  }
+  __syncthreads();
+  double largest = -INFINITY;
+  float eager_largest = -INFINITY;
+  for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
+    largest = fmax(largest, scores[j]);
+    eager_largest = fmaxf(eager_largest, eager[j]);
+  }
+  largest = block_reduce(largest, shared, [](double x, double y) { return fmax(x, y); });
+  eager_largest =
+      block_reduce(eager_largest, shared_float, [](float x, float y) { return fmaxf(x, y); });
+  double sum = 0;
+  float eager_sum = 0;
+  for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
+    sum += exp(scores[j] - largest);
+    eager_sum += expf(eager[j] - eager_largest);
+  }
+  sum = block_reduce(sum, shared, [](double x, double y) { return x + y; });
+  eager_sum = block_reduce(eager_sum, shared_float, [](float x, float y) { return x + y; });
+  for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
+    scores[j] = exp(scores[j] - largest) / sum;
+    eager[j] = as_float(rounded<Out>(expf(eager[j] - eager_largest) / eager_sum));
+  }
+  __syncthreads();
+  const bool empty = row.begin >= row.end;
+  for (std::int64_t c = 0; c < a.headdim_v; ++c) {
+    double exact = 0;
+    float single = 0;
+    for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
+      const float value = as_float(v[j * a.heads_kv * a.headdim_v + c]);
+      exact += scores[j] * value;
+      single += eager[j] * value;
+    }
+    exact = block_reduce(exact, shared, [](double x, double y) { return x + y; });
+    single = block_reduce(single, shared_float, [](float x, float y) { return x + y; });
+    if (threadIdx.x == 0) {
+      a.ref_o[index * a.headdim_v + c] = exact;
+      a.eager_o[index * a.headdim_v + c] = as_float(rounded<Out>(single));
+      a.actual_o[index * a.headdim_v + c] = as_float(o[c]);
+    }
+  }
+  if (threadIdx.x == 0) {
+    a.ref_lse[index] = empty ? -INFINITY : largest + log(sum);
+    a.eager_lse[index] = empty ? -INFINITY : eager_largest + logf(eager_sum);
+    a.actual_lse[index] = a.lse[(row.batch * a.heads_q + row.head) * a.seqlen_q + row.row];
+  }
+}
+
+template <class T>
+__global__ void count_nonfinite_kernel(const T* values, std::int64_t elements,
+                                       unsigned long long* count) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  unsigned long long found = 0;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       i < elements; i += step) {
+    found += isfinite(as_float(values[i])) ? 0 : 1;
+  }
+  if (found > 0) atomicAdd(count, found);
+}
+
+template <class T>
+std::vector<T> download(const DeviceBuffer& buffer) {
+  std::vector<T> host(buffer.bytes() / sizeof(T));
+  ROOFLASH_CUDA(cudaMemcpy(host.data(), buffer.get(), buffer.bytes(), cudaMemcpyDeviceToHost));
+  return host;
+}
+
+constexpr unsigned kFillBlocks = 2048;
+
+}  // namespace
+
+void fill_inputs(const Problem& p, std::uint64_t seed, void* q, void* k, void* v,
+                 CUstream_st* stream) {
+  with_element(p.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const auto fill = [&](TensorId tensor, void* out, std::int64_t elements, std::int64_t seqlen,
+                          std::int64_t heads, std::int64_t dim) {
+      const InputSpec spec{p.distribution, tensor, seed, static_cast<int>(p.headdim)};
+      fill_kernel<T><<<kFillBlocks, kThreads, 0, stream>>>(static_cast<T*>(out), elements, seqlen,
+                                                           heads, dim, spec);
+      ROOFLASH_CUDA_LAUNCHED();
+    };
+    fill(TensorId::q, q, q_elements(p), p.seqlen_q, p.heads_q, p.headdim);
+    fill(TensorId::k, k, k_elements(p), p.seqlen_kv, p.heads_kv, p.headdim);
+    fill(TensorId::v, v, v_elements(p), p.seqlen_kv, p.heads_kv, p.headdim_v);
+  });
+}
+
+void poison_outputs(const Problem& p, const Tensors& t, CUstream_st* stream) {
+  // All bits set is a NaN in every type of O and in fp32.
+  const auto bytes = static_cast<std::size_t>(o_elements(p) * size_bytes(output_dtype(p.dtype)));
+  ROOFLASH_CUDA(cudaMemsetAsync(t.o, 0xFF, bytes, stream));
+  ROOFLASH_CUDA(
+      cudaMemsetAsync(t.lse, 0xFF, static_cast<std::size_t>(lse_elements(p)) * 4, stream));
+}
+
+VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& t,
+                           CUstream_st* stream) {
+  // About 2^25 scores and 2^20 outputs are checked: milliseconds on any GPU.
+  const std::int64_t max_rows = std::clamp<std::int64_t>(
+      (std::int64_t{1} << 25) / std::max(p.seqlen_kv, p.headdim_v * 32), 64, 2048);
+  const RowSample sample = sample_rows(p, max_rows, seed);
+  std::vector<Row> rows;
+  for (const SampledRow& s : sample.rows) {
+    const KeyRange keys = visible_keys(p, s.row);
+    rows.push_back({s.batch, s.head, s.row, keys.begin, keys.end});
+  }
+  const std::size_t n = rows.size();
+  const auto keys = static_cast<std::size_t>(p.seqlen_kv);
+  const auto width = static_cast<std::size_t>(p.headdim_v);
+  const DeviceBuffer device_rows(n * sizeof(Row));
+  const DeviceBuffer scores(n * keys * 8), eager_scores(n * keys * 4);
+  const DeviceBuffer ref_o(n * width * 8), eager_o(n * width * 4), actual_o(n * width * 4);
+  const DeviceBuffer ref_lse(n * 8), eager_lse(n * 4), actual_lse(n * 4), nonfinite(8);
+  ROOFLASH_CUDA(
+      cudaMemcpy(device_rows.get(), rows.data(), device_rows.bytes(), cudaMemcpyHostToDevice));
+  ROOFLASH_CUDA(cudaMemsetAsync(nonfinite.get(), 0, 8, stream));
+  ReferenceArguments a{};
+  a.q = t.q;
+  a.k = t.k;
+  a.v = t.v;
+  a.o = t.o;
+  a.lse = t.lse;
+  a.rows = device_rows.get<Row>();
+  a.scores = scores.get<double>();
+  a.eager_scores = eager_scores.get<float>();
+  a.ref_o = ref_o.get<double>();
+  a.ref_lse = ref_lse.get<double>();
+  a.eager_o = eager_o.get<float>();
+  a.eager_lse = eager_lse.get<float>();
+  a.actual_o = actual_o.get<float>();
+  a.actual_lse = actual_lse.get<float>();
+  a.heads_q = p.heads_q;
+  a.heads_kv = p.heads_kv;
+  a.seqlen_q = p.seqlen_q;
+  a.seqlen_kv = p.seqlen_kv;
+  a.headdim = p.headdim;
+  a.headdim_v = p.headdim_v;
+  a.scale = softmax_scale(p);
+  with_element(p.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using Out = std::conditional_t<std::is_same_v<T, __nv_fp8_e4m3>, __nv_bfloat16, T>;
+    reference_kernel<T, Out><<<static_cast<unsigned>(n), kThreads, 0, stream>>>(a);
+    ROOFLASH_CUDA_LAUNCHED();
+    count_nonfinite_kernel<Out><<<kFillBlocks, kThreads, 0, stream>>>(
+        static_cast<const Out*>(t.o), o_elements(p), nonfinite.get<unsigned long long>());
+    ROOFLASH_CUDA_LAUNCHED();
+  });
+  ROOFLASH_CUDA(cudaStreamSynchronize(stream));
+
+  const auto h_ref_o = download<double>(ref_o);
+  const auto h_eager_o = download<float>(eager_o);
+  const auto h_actual_o = download<float>(actual_o);
+  const auto h_ref_lse = download<double>(ref_lse);
+  const auto h_eager_lse = download<float>(eager_lse);
+  const auto h_actual_lse = download<float>(actual_lse);
+  const auto bad = download<unsigned long long>(nonfinite)[0];
+  Judge judge(p);
+  for (std::size_t i = 0; i < n; ++i) {
+    judge.add_row(sample.rows[i], {&h_actual_o[i * width], width}, {&h_ref_o[i * width], width},
+                  {&h_eager_o[i * width], width}, h_actual_lse[i], h_ref_lse[i], h_eager_lse[i]);
+  }
+  if (bad > 0) judge.add_nonfinite(static_cast<std::int64_t>(bad), "all of O");
+  return judge.result(sample);
+}
+
+}  // namespace rooflash
