@@ -14,6 +14,7 @@
 #include "common/element.cuh"
 #include "common/launch.hpp"
 #include "common/mask.cuh"
+#include "core/error.hpp"
 #include "prepare.hpp"
 #include "variants.hpp"
 

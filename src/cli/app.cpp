@@ -86,7 +86,8 @@ int run_command_line(const std::vector<std::string>& argv) {
   app.get_formatter()->column_width(34);
   Context context;
   context.argv = argv;
-  app.set_version_flag("--version", [] { return version_text(); }, "version, commit and build");
+  app.set_version_flag(
+      "--version", [] { return version_text(); }, "version, commit and build");
   app.add_flag("-q,--quiet", context.quiet, "no messages and no progress, only the result");
   app.add_option("--color", context.color, "auto, always or never; NO_COLOR is honoured")
       ->capture_default_str();
@@ -103,14 +104,14 @@ int run_command_line(const std::vector<std::string>& argv) {
     print_result(version_text());
     return 0;
   } catch (const CLI::CallForHelp&) {
-    print_result(chosen(app).help(&chosen(app) == &app ? "" : "rooflash " + chosen(app).get_name()));
+    print_result(app.help());  // of the subcommand, where one was named
     return 0;
   } catch (const CLI::ParseError& error) {
     fail_parse(app, error);
   }
   if (context.color != "auto" && context.color != "always" && context.color != "never") {
-    throw UsageError(fmt::format("--color: '{}' is not one of auto, always, never",
-                                 printable(context.color)));
+    throw UsageError(
+        fmt::format("--color: '{}' is not one of auto, always, never", printable(context.color)));
   }
   if (!context.action) {
     throw UsageError("no command given", "see `rooflash --help`");

@@ -56,16 +56,16 @@ int ceilings(const Context& context, const CeilingsFlags& flags) {
 
 void add_ceilings(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("ceilings", "the memory and matrix roofs of a device");
-  command->footer("Measured once per GPU and driver, and kept in XDG_STATE_HOME/rooflash/ceilings.");
+  command->footer(
+      "Measured once per GPU and driver, and kept in XDG_STATE_HOME/rooflash/ceilings.");
   auto flags = std::make_shared<CeilingsFlags>();
   command->add_option("--device", flags->devices, "auto (default), all, 0,1, cuda:N, sim:GPU")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--refresh", flags->refresh, "measure again");
   command->add_flag("--json", flags->json, "JSON on stdout");
-  command->callback([&context, flags] {
-    context.action = [&, flags] { return ceilings(context, *flags); };
-  });
+  command->callback(
+      [&context, flags] { context.action = [&, flags] { return ceilings(context, *flags); }; });
 }
 
 }  // namespace rooflash

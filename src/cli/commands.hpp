@@ -1,5 +1,5 @@
-// The subcommands of rooflash, one file each. `add_X` declares the flags of X on the command line and
-// sets Context::action when X was chosen.
+// The subcommands of rooflash, one file each. `add_X` declares the flags of X on the command line
+// and sets Context::action when X was chosen.
 #pragma once
 
 #include <functional>

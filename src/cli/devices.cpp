@@ -19,8 +19,9 @@ constexpr std::string_view kFlag = "--device";
 constexpr std::string_view kAutoGpu = "h200";  // the simulated card that was calibrated
 
 [[noreturn]] void fail_unknown(std::string_view element) {
-  throw UsageError(fmt::format("{}: '{}' is not a device", kFlag, printable(element)),
-                   "write auto, all, an index (0,1), cuda:N, or sim:GPU (see `rooflash list devices`)");
+  throw UsageError(
+      fmt::format("{}: '{}' is not a device", kFlag, printable(element)),
+      "write auto, all, an index (0,1), cuda:N, or sim:GPU (see `rooflash list devices`)");
 }
 
 // The GPUs of the machine, asked for once.

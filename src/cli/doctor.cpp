@@ -28,14 +28,16 @@ void print_check(const DoctorCheck& check) {
 int doctor(const std::vector<std::string>& device_flags) {
   const BuildInfo& build = build_info();
   const std::string worker = worker_path();
-  print_check({"build", true, fmt::format("{} {}, {}", build.version, build.commit, build.build), ""});
+  print_check(
+      {"build", true, fmt::format("{} {}, {}", build.version, build.commit, build.build), ""});
   bool fit = true;
   const bool named = !device_flags.empty();
   const DeviceChoice choice =
       choose_devices(named ? device_flags : std::vector<std::string>{"auto"});
   for (const DeviceInfo& device : choice.devices) {
     if (device.simulated && !named) {
-      print_check({"gpu", false, choice.note, "run on a machine with an NVIDIA GPU and its driver"});
+      print_check(
+          {"gpu", false, choice.note, "run on a machine with an NVIDIA GPU and its driver"});
       fit = false;
       continue;
     }
@@ -57,7 +59,8 @@ void add_doctor(CLI::App& app, Context& context) {
   command->add_option("--device", *devices, "auto (default), all, 0,1, cuda:N, sim:GPU")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->callback([&context, devices] { context.action = [devices] { return doctor(*devices); }; });
+  command->callback(
+      [&context, devices] { context.action = [devices] { return doctor(*devices); }; });
 }
 
 }  // namespace rooflash

@@ -57,8 +57,9 @@ void list_kernels(bool hidden) {
   std::string text;
   for (const Kernel* kernel : kernels()) {
     if (kernel->hidden && !hidden) continue;
-    text += fmt::format("{:<10} {}\n    {} compiled variants; {}\n{}", kernel->name, kernel->summary,
-                        kernel->variants.size(), kernel->source, variants_text(*kernel));
+    text +=
+        fmt::format("{:<12} {}\n    {} compiled variants; {}\n{}", kernel->name, kernel->summary,
+                    kernel->variants.size(), kernel->source, variants_text(*kernel));
   }
   print_result(text);
 }
@@ -96,25 +97,28 @@ std::string figure(std::optional<double> value) {
 }
 
 void list_gpus() {
-  std::string text = fmt::format("{:<12} {:<28} {:>5} {:>8} {:>7} {:>8} {:>9} {:>9} {:>11}\n", "gpu",
-                                 "name", "SMs", "memory", "L2", "HBM", "bf16", "e4m3", "balance");
-  text += fmt::format("{:<12} {:<28} {:>5} {:>8} {:>7} {:>8} {:>9} {:>9} {:>11}\n", "", "", "", "GiB",
-                      "MiB", "GB/s", "TFLOPS", "TFLOPS", "FLOP/byte");
+  std::string text =
+      fmt::format("{:<12} {:<28} {:>5} {:>8} {:>7} {:>8} {:>9} {:>9} {:>11}\n", "gpu", "name",
+                  "SMs", "memory", "L2", "HBM", "bf16", "e4m3", "balance");
+  text += fmt::format("{:<12} {:<28} {:>5} {:>8} {:>7} {:>8} {:>9} {:>9} {:>11}\n", "", "", "",
+                      "GiB", "MiB", "GB/s", "TFLOPS", "TFLOPS", "FLOP/byte");
   for (const GpuSpec& spec : gpu_specs()) {
     const DType half = peak_tflops(spec, DType::bf16) ? DType::bf16 : DType::fp16;
-    text += fmt::format("{:<12} {:<28} {:>5} {:>8.0f} {:>7.1f} {:>8.0f} {:>9} {:>9} {:>11}\n",
-                        spec.key, spec.names.front(), spec.sm_count,
-                        static_cast<double>(spec.memory_bytes) / (1 << 30),
-                        static_cast<double>(spec.l2_bytes) / (1 << 20), spec.hbm_gbps,
-                        figure(peak_tflops(spec, DType::bf16)),
-                        figure(peak_tflops(spec, DType::e4m3)),
-                        fmt::format("{}{}", figure(balance_point(spec, half)),
-                                    half == DType::bf16 ? "" : " (fp16)"));
+    text += fmt::format(
+        "{:<12} {:<28} {:>5} {:>8.0f} {:>7.1f} {:>8.0f} {:>9} {:>9} {:>11}\n", spec.key,
+        spec.names.front(), spec.sm_count, static_cast<double>(spec.memory_bytes) / (1 << 30),
+        static_cast<double>(spec.l2_bytes) / (1 << 20), spec.hbm_gbps,
+        figure(peak_tflops(spec, DType::bf16)), figure(peak_tflops(spec, DType::e4m3)),
+        fmt::format("{}{}", figure(balance_point(spec, half)),
+                    half == DType::bf16 ? "" : " (fp16)"));
   }
   text +=
-      "\nDense datasheet peaks. balance: FLOP per HBM byte above which the tensor cores are the roof\n"
-      "(bf16). Attention that writes its scores stays far below it: memory is its roof.\n\nSources\n";
-  for (const GpuSpec& spec : gpu_specs()) text += fmt::format("  {:<12} {}\n", spec.key, spec.source);
+      "\nDense datasheet peaks. balance: FLOP per HBM byte above which the tensor cores are the "
+      "roof\n"
+      "(bf16). Attention that writes its scores stays far below it: memory is its "
+      "roof.\n\nSources\n";
+  for (const GpuSpec& spec : gpu_specs())
+    text += fmt::format("  {:<12} {}\n", spec.key, spec.source);
   print_result(text);
 }
 

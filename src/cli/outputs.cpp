@@ -24,7 +24,10 @@ constexpr std::pair<std::string_view, Render> kFormats[] = {
     {".json", record_text},
     {".csv", render_csv},
     {".md", render_markdown},
-    {".html", [](const Record& record) { return html_report({&record, 1}, {}); }},
+    {".html",
+     [](const Record& record) {
+       return html_report({&record, 1}, {});
+     }},
 };
 
 Render format_of(const std::string& path) {
@@ -42,9 +45,9 @@ void make_folder(const std::string& path) {
   if (fs::exists(folder, error)) return;
   const fs::path first = *std::next(folder.begin());
   if (!fs::exists("/" / first, error)) {
-    throw UsageError(fmt::format("-o {}: there is no folder /{}", printable(path),
-                                 printable(first.string())),
-                     "make it first, or choose another path");
+    throw UsageError(
+        fmt::format("-o {}: there is no folder /{}", printable(path), printable(first.string())),
+        "make it first, or choose another path");
   }
   fs::create_directories(folder, error);
   if (error) {

@@ -22,7 +22,8 @@ Progress::Progress(std::size_t total, bool enabled)
     : total_(total),
       enabled_(enabled),
       terminal_(isatty(STDERR_FILENO) != 0),
-      start_(std::chrono::steady_clock::now()) {}
+      start_(std::chrono::steady_clock::now()),
+      last_drawn_(start_) {}
 
 Progress::~Progress() {
   if (drawn_) std::fputs("\r\x1b[K", stderr);
@@ -30,8 +31,7 @@ Progress::~Progress() {
 
 std::string Progress::text(const Row* row, Time now) const {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
-  const double left =
-      elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
+  const double left = elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_);
   const std::size_t digits = fmt::formatted_size("{}", total_);
   std::string line = fmt::format("[{:>{}}/{}] ", done_, digits, total_);
   if (row != nullptr) {
@@ -49,7 +49,10 @@ void Progress::row_done(const Row& row) {
   if (!enabled_) return;
   const Time now = std::chrono::steady_clock::now();
   if (!terminal_) {
-    if (done_ * 10 / total_ != (done_ - 1) * 10 / total_) print_message(text(nullptr, now));
+    const bool due = done_ * 10 / total_ != (done_ - 1) * 10 / total_;
+    if (!due || now - last_drawn_ < std::chrono::seconds(1)) return;
+    print_message(text(nullptr, now));
+    last_drawn_ = now;
     return;
   }
   if (drawn_ && now - last_drawn_ < std::chrono::milliseconds(100)) return;

@@ -9,8 +9,9 @@
 
 namespace rooflash {
 
-// On a terminal one status line, redrawn at most every 100 ms; elsewhere one line per 10 %. Drawn
-// only when a case has ended, so that it never disturbs a measurement on its device.
+// On a terminal one status line, redrawn at most every 100 ms; elsewhere a line at each 10 %,
+// at most one a second. Drawn only when a case has ended, so that it never disturbs a measurement
+// on its device.
 class Progress {
  public:
   Progress(std::size_t total, bool enabled);

@@ -54,15 +54,16 @@ void add_report(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("report", "a record as HTML, Markdown, CSV or a table");
   command->footer("Example: rooflash report out/a.json -o out/a.html");
   auto flags = std::make_shared<ReportFlags>();
-  command->add_option("RECORD", flags->records, "records of rooflash run; - reads stdin")->required();
-  command->add_option("-o,--output", flags->outputs,
-                      "FILE.html, .md, .csv or .json (repeatable); none: the table on stdout")
+  command->add_option("RECORD", flags->records, "records of rooflash run; - reads stdin")
+      ->required();
+  command
+      ->add_option("-o,--output", flags->outputs,
+                   "FILE.html, .md, .csv or .json (repeatable); none: the table on stdout")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--title", flags->title, "of the HTML report");
-  command->callback([&context, flags] {
-    context.action = [&, flags] { return report(context, *flags); };
-  });
+  command->callback(
+      [&context, flags] { context.action = [&, flags] { return report(context, *flags); }; });
 }
 
 }  // namespace rooflash

@@ -6,9 +6,10 @@
 
 namespace rooflash {
 
-// From XDG_STATE_HOME/rooflash/ceilings where this GPU and driver were measured before and `refresh`
-// is false, else from the worker, and kept there. A simulated device's are never kept. Throws what
-// Connection::ceilings() throws; a folder that cannot be written only means measuring again.
+// From XDG_STATE_HOME/rooflash/ceilings where this GPU and driver were measured before and
+// `refresh` is false, else from the worker, and kept there. A simulated device's are never kept.
+// Throws what Connection::ceilings() throws; a folder that cannot be written only means measuring
+// again.
 Ceilings device_ceilings(Connection& connection, const Hello& hello, bool refresh);
 
 }  // namespace rooflash

@@ -41,7 +41,8 @@ double parse_limit(std::string_view text, std::string_view flag) {
   constexpr double kDay = 86400;
   const double seconds = parse_seconds(text, flag);
   if (!(seconds > 0) || seconds > kDay) {
-    throw UsageError(fmt::format("{}: '{}' is not above 0 and at most a day", flag, printable(text)));
+    throw UsageError(
+        fmt::format("{}: '{}' is not above 0 and at most a day", flag, printable(text)));
   }
   return seconds;
 }
@@ -61,9 +62,9 @@ RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devi
     options.sram_bytes = parse_bytes(flags.sram, "--sram");
     for (const DeviceInfo& device : devices) {
       if (device.simulated) continue;
-      throw UsageError(fmt::format("--sram sets the SRAM of a simulated GPU; {} is a real one",
-                                   device.device),
-                       "add --device sim:h200");
+      throw UsageError(
+          fmt::format("--sram sets the SRAM of a simulated GPU; {} is a real one", device.device),
+          "add --device sim:h200");
     }
   }
   return options;
@@ -75,8 +76,8 @@ std::string resume_command(const std::vector<std::string>& argv) {
   bool has_resume = false;
   for (const std::string& word : argv) {
     const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-      return std::isalnum(c) != 0 || std::string_view("_-.,:=/+@%").find(static_cast<char>(c)) !=
-                                         std::string_view::npos;
+      return std::isalnum(c) != 0 ||
+             std::string_view("_-.,:=/+@%").find(static_cast<char>(c)) != std::string_view::npos;
     });
     std::string quoted = word;
     for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
@@ -92,14 +93,13 @@ int run(const Context& context, const RunFlags& flags) {
   SweepRun run;
   run.argv = context.argv;
   run.sweep = resolve_sweep(flags.sweep);
-  const DeviceChoice choice =
-      choose_devices(run.sweep.devices.empty() ? std::vector<std::string>{"auto"}
-                                               : run.sweep.devices);
+  const DeviceChoice choice = choose_devices(
+      run.sweep.devices.empty() ? std::vector<std::string>{"auto"} : run.sweep.devices);
   run.devices = choice.devices;
   run.options = options_of(flags, run.devices);
   run.timeout_s = parse_limit(flags.timeout, "--timeout");
-  run.outputs = flags.outputs.empty() && !flags.dry_run ? std::vector{default_output()}
-                                                        : flags.outputs;
+  run.outputs =
+      flags.outputs.empty() && !flags.dry_run ? std::vector{default_output()} : flags.outputs;
   run.resume = flags.resume;
   run.quiet = context.quiet;
   run.progress = !flags.no_progress;
@@ -131,8 +131,10 @@ int run(const Context& context, const RunFlags& flags) {
 void add_run(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("run", "sweep kernels over shapes: verify, time, count");
   command->footer(
-      "Example: rooflash run --kernel fa2,naive --seqlen 512:16k:x2 --headdim 64,128 -o out/a.json\n"
-      "Every row is saved as it ends: --resume goes on after a crash or Ctrl-C. An existing output\n"
+      "Example: rooflash run --kernel fa2,naive --seqlen 512:16k:x2 --headdim 64,128 -o "
+      "out/a.json\n"
+      "Every row is saved as it ends: --resume goes on after a crash or Ctrl-C. An existing "
+      "output\n"
       "is replaced only when the run is over.");
   auto flags = std::make_shared<RunFlags>();
   add_sweep_flags(*command, flags->sweep);
@@ -146,8 +148,9 @@ void add_run(CLI::App& app, Context& context) {
   option("--min-samples", flags->min_samples, "at least so many samples (default 10)");
   option("--max-noise", flags->max_noise, "stop when the median is known to within this (0.5%)");
   option("--max-time", flags->max_time, "of sampling one case (default 400ms)");
-  option("--timeout", flags->timeout, "a case without a row after this, beyond --max-time, is killed "
-                                      "(default 60s)");
+  option("--timeout", flags->timeout,
+         "a case without a row after this, beyond --max-time, is killed "
+         "(default 60s)");
   option("--sram", flags->sram, "SRAM of one SM of a simulated GPU, such as 64k");
   const char* const kOutput = "Output";
   command->add_option("-o,--output", flags->outputs, "FILE.json, .csv, .md or .html (repeatable)")
@@ -159,7 +162,8 @@ void add_run(CLI::App& app, Context& context) {
   command->add_flag("--resume", flags->resume, "go on with an interrupted run")->group(kOutput);
   command->add_flag("--dry-run", flags->dry_run, "print the cases and run nothing")->group(kOutput);
   command->add_flag("--no-progress", flags->no_progress, "no progress on stderr")->group(kOutput);
-  command->callback([&context, flags] { context.action = [&, flags] { return run(context, *flags); }; });
+  command->callback(
+      [&context, flags] { context.action = [&, flags] { return run(context, *flags); }; });
 }
 
 }  // namespace rooflash

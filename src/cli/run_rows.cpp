@@ -23,7 +23,8 @@ std::string measuring_flags(const RunOptions& options, std::uint64_t seed) {
   if (options.max_time_s != standard.max_time_s) {
     flags += fmt::format(" --max-time {:.6g}s", options.max_time_s);
   }
-  if (options.sram_bytes != standard.sram_bytes) flags += fmt::format(" --sram {}", options.sram_bytes);
+  if (options.sram_bytes != standard.sram_bytes)
+    flags += fmt::format(" --sram {}", options.sram_bytes);
   return flags;
 }
 

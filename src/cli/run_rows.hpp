@@ -14,8 +14,8 @@ namespace rooflash {
 Row blank_row(const Case& one, const DeviceInfo& device, const RunOptions& options,
               std::uint64_t seed);
 
-// True where the row makes a run incomplete: it crashed, failed, hit the time limit, did not run, or
-// ran out of memory though it should have fitted. A case that could never fit is complete.
+// True where the row makes a run incomplete: it crashed, failed, hit the time limit, did not run,
+// or ran out of memory though it should have fitted. A case that could never fit is complete.
 bool is_incomplete(const Row& row);
 
 }  // namespace rooflash

@@ -21,7 +21,8 @@ constexpr std::int64_t kMaxRounds = 1000;
 // Axis, what it says in the help. Every axis but pass, device and option, which have flags of their
 // own or none.
 constexpr std::pair<const char*, const char*> kAxisHelp[] = {
-    {"kernel", "fa2,naive; ^naive leaves one out; all (default: every one that supports the shape)"},
+    {"kernel",
+     "fa2,naive; ^naive leaves one out; all (default: every one that supports the shape)"},
     {"dtype", "fp32, fp16, bf16, e4m3 (default bf16)"},
     {"headdim", "64,128 or 192-128 for Q/K and V (default 128)"},
     {"headdim-v", "head dim of V and O, where it differs"},
@@ -147,8 +148,8 @@ std::uint64_t parse_seed(std::string_view text, std::string_view flag) {
   std::uint64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
-    throw UsageError(fmt::format("{}: '{}' is not a whole number from 0 to 2^64 - 1", flag,
-                                 printable(text)));
+    throw UsageError(
+        fmt::format("{}: '{}' is not a whole number from 0 to 2^64 - 1", flag, printable(text)));
   }
   return value;
 }
@@ -156,9 +157,10 @@ std::uint64_t parse_seed(std::string_view text, std::string_view flag) {
 const std::string& require_choice(const std::string& text, std::string_view flag,
                                   const std::vector<std::string>& choices) {
   if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-    throw UsageError(fmt::format("{}: '{}' is not one of {}", flag, printable(text),
-                                 fmt::join(choices, ", ")),
-                     suggest(text, choices));
+    const std::string hint = suggest(text, choices);
+    throw UsageError(
+        fmt::format("{}: '{}' is not one of {}", flag, printable(text), fmt::join(choices, ", ")),
+        hint.starts_with("did you mean") ? hint : "");
   }
   return text;
 }

@@ -44,11 +44,12 @@ struct Sweep {
   std::vector<Case> plan(const std::vector<PlanDevice>& on) const;
 };
 
-// The suite with each axis that has a flag replaced in all its grids; with no suite, `defaults` takes
-// that place. Throws UsageError.
+// The suite with each axis that has a flag replaced in all its grids; with no suite, `defaults`
+// takes that place. Throws UsageError.
 Sweep resolve_sweep(const SweepFlags& flags, const Axes& defaults = {});
 
-// Prints the cases of the sweep on stdout, one a line. Throws Error(nothing_ran) where there is none.
+// Prints the cases of the sweep on stdout, one a line. Throws Error(nothing_ran) where there is
+// none.
 void print_plan(const Sweep& sweep, const std::vector<PlanDevice>& on);
 
 // The devices as the plan sees them.

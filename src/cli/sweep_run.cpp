@@ -30,7 +30,9 @@ namespace rooflash {
 namespace {
 
 using RowKey = std::tuple<std::string, std::string, int>;
-RowKey key_of(const Row& row) { return {row.case_id, row.device, row.round}; }
+RowKey key_of(const Row& row) {
+  return {row.case_id, row.device, row.round};
+}
 
 class Runner {
  public:
@@ -59,8 +61,9 @@ class Runner {
   void plan() {
     cases_ = run_.sweep.plan(plan_devices(run_.devices));
     if (cases_.empty()) {
-      throw Error(ExitCode::nothing_ran, "no case is left to run",
-                  "Loosen the filter, or name the kernel to see why it does not support the shape.");
+      throw Error(
+          ExitCode::nothing_ran, "no case is left to run",
+          "Loosen the filter, or name the kernel to see why it does not support the shape.");
     }
     std::string text;
     for (std::size_t i = 0; i < cases_.size(); ++i) {
@@ -99,8 +102,8 @@ class Runner {
   }
 
   void add_datasheet(const DeviceInfo& device) {
-    const GpuSpec* spec = device.simulated ? find_gpu(device.device.substr(4))
-                                           : find_gpu_by_name(device.name);
+    const GpuSpec* spec =
+        device.simulated ? find_gpu(device.device.substr(4)) : find_gpu_by_name(device.name);
     if (spec == nullptr) return;
     Datasheet sheet = datasheet(*spec);
     const bool known = std::any_of(record_.datasheet.begin(), record_.datasheet.end(),
@@ -112,7 +115,10 @@ class Runner {
     if (run_.outputs.empty()) return;
     CaseRequest request;
     request.options = run_.options;
-    JournalHeader header{record_.tool, record_.suite, record_.seed, plan_hash_,
+    JournalHeader header{record_.tool,
+                         record_.suite,
+                         record_.seed,
+                         plan_hash_,
                          hash_hex(dump_line(to_json(request)["options"])),
                          record_.environment.devices};
     journal_.emplace(journal_path(), header, run_.resume);
@@ -124,12 +130,14 @@ class Runner {
     }
     if (run_.quiet) return;
     if (run_.resume && !finished_.empty()) {
-      print_message(fmt::format("resuming: {} of {} cases are done", finished_.size(),
-                                cases_.size()));
+      print_message(
+          fmt::format("resuming: {} of {} cases are done", finished_.size(), cases_.size()));
     }
     if (journal_->replaced()) {
-      print_message(fmt::format("an unfinished run's journal was replaced: {} (--resume goes on "
-                                "with it)", printable(journal_path())));
+      print_message(
+          fmt::format("an unfinished run's journal was replaced: {} (--resume goes on "
+                      "with it)",
+                      printable(journal_path())));
     }
   }
 
@@ -158,8 +166,12 @@ class Runner {
         rows_[i].reason = one.unsupported_reason;
         continue;
       }
-      CaseRequest request{static_cast<std::int64_t>(i), one.kernel, one.problem, one.round,
-                          run_.sweep.seed, run_.options};
+      CaseRequest request{static_cast<std::int64_t>(i),
+                          one.kernel,
+                          one.problem,
+                          one.round,
+                          run_.sweep.seed,
+                          run_.options};
       jobs.push_back({std::move(request), rows_[i]});
     }
     if (jobs.empty()) return 0;
@@ -179,9 +191,10 @@ class Runner {
   void warn_counters(const Row& row) {
     if (row.counters.status != "no_permission" || counters_warned_ || run_.quiet) return;
     counters_warned_ = true;
-    print_message("warning: hardware counters are not permitted; rows go on without them\nhint: add "
-                  "--counters none, or load the nvidia module with "
-                  "NVreg_RestrictProfilingToAdminUsers=0 (rooflash doctor)");
+    print_message(
+        "warning: hardware counters are not permitted; rows go on without them\nhint: add "
+        "--counters none, or load the nvidia module with "
+        "NVreg_RestrictProfilingToAdminUsers=0 (rooflash doctor)");
   }
 
   void save(const SweepResult& result) {
@@ -225,7 +238,9 @@ void announce(const DeviceChoice& choice) {
   }
 }
 
-SweepResult run_sweep(const SweepRun& run) { return Runner(run).execute(); }
+SweepResult run_sweep(const SweepRun& run) {
+  return Runner(run).execute();
+}
 
 int exit_code_of(const SweepResult& result) {
   bool wrong = false;

@@ -32,13 +32,14 @@ struct SweepResult {
 // Says on stderr which devices run and whether they are simulated.
 void announce(const DeviceChoice& choice);
 
-// Runs the cases and writes the outputs. The record holds a row for every case, in plan order. Throws
-// UsageError before any work on outputs that cannot be written or a journal that does not fit,
-// Error(nothing_ran) where there is no case, and Error where a worker does not start or a later write
-// fails; the journal then keeps what is finished.
+// Runs the cases and writes the outputs. The record holds a row for every case, in plan order.
+// Throws UsageError before any work on outputs that cannot be written or a journal that does not
+// fit, Error(nothing_ran) where there is no case, and Error where a worker does not start or a
+// later write fails; the journal then keeps what is finished.
 SweepResult run_sweep(const SweepRun& run);
 
-// The exit code that the rows and the signal give: wrong, then interrupted, incomplete, nothing ran.
+// The exit code that the rows and the signal give: wrong, then interrupted, incomplete, nothing
+// ran.
 int exit_code_of(const SweepResult& result);
 
 }  // namespace rooflash

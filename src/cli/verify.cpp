@@ -28,7 +28,9 @@ Axes small_shapes() {
   return axes;
 }
 
-std::string number(OptDouble value) { return value ? fmt::format("{:.2e}", *value) : "-"; }
+std::string number(OptDouble value) {
+  return value ? fmt::format("{:.2e}", *value) : "-";
+}
 
 std::string error_table(const Record& record) {
   std::size_t width = 4;
@@ -37,12 +39,11 @@ std::string error_table(const Record& record) {
                                  "status", "max err", "allowed", "rms err", "allowed", "rows");
   for (const Row& row : record.rows) {
     const VerifyResult& verify = row.verify;
-    text += fmt::format("{:<{}}  {:<11}  {:>9}  {:>9}  {:>9}  {:>9}  {}\n", row.case_id, width,
-                        to_string(row.status), number(verify.max_abs_err),
-                        number(verify.tolerance_max), number(verify.rms_err),
-                        number(verify.tolerance_rms),
-                        row.status == Status::ok ? printable(verify.rows_checked)
-                                                 : printable(row.reason));
+    text += fmt::format(
+        "{:<{}}  {:<11}  {:>9}  {:>9}  {:>9}  {:>9}  {}\n", row.case_id, width,
+        to_string(row.status), number(verify.max_abs_err), number(verify.tolerance_max),
+        number(verify.rms_err), number(verify.tolerance_rms),
+        row.status == Status::ok ? printable(verify.rows_checked) : printable(row.reason));
   }
   return text;
 }
@@ -51,9 +52,8 @@ int verify(const Context& context, const VerifyFlags& flags) {
   SweepRun run;
   run.argv = context.argv;
   run.sweep = resolve_sweep(flags.sweep, small_shapes());
-  const DeviceChoice choice =
-      choose_devices(run.sweep.devices.empty() ? std::vector<std::string>{"auto"}
-                                               : run.sweep.devices);
+  const DeviceChoice choice = choose_devices(
+      run.sweep.devices.empty() ? std::vector<std::string>{"auto"} : run.sweep.devices);
   run.devices = choice.devices;
   run.options.verify = "only";
   run.options.counters = "none";
@@ -73,9 +73,8 @@ void add_verify(CLI::App& app, Context& context) {
   auto flags = std::make_shared<VerifyFlags>();
   add_sweep_flags(*command, flags->sweep);
   command->add_option("--timeout", flags->timeout, "of one case (default 60s)");
-  command->callback([&context, flags] {
-    context.action = [&, flags] { return verify(context, *flags); };
-  });
+  command->callback(
+      [&context, flags] { context.action = [&, flags] { return verify(context, *flags); }; });
 }
 
 }  // namespace rooflash

@@ -63,7 +63,7 @@ void with_element(DType dtype, const Visit& visit) {
   }
 }
 
-struct Row {
+struct CheckedRow {
   std::int64_t batch, head, row;
   std::int64_t begin, end;  // visible keys
 };
@@ -71,7 +71,7 @@ struct Row {
 struct ReferenceArguments {
   const void *q, *k, *v, *o;
   const float* lse;
-  const Row* rows;
+  const CheckedRow* rows;
   double* scores;       // [rows, seqlen_kv]
   float* eager_scores;  // [rows, seqlen_kv], rounded as eager code keeps them
   double* ref_o;        // [rows, headdim_v]
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
   __shared__ double shared[kThreads];
   __shared__ float shared_float[kThreads];
   const std::int64_t index = blockIdx.x;
-  const Row row = a.rows[index];
+  const CheckedRow row = a.rows[index];
   const std::int64_t head_kv = row.head / (a.heads_q / a.heads_kv);
   const T* q = static_cast<const T*>(a.q) +
                ((row.batch * a.seqlen_q + row.row) * a.heads_q + row.head) * a.headdim;
@@ -240,7 +240,7 @@ VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& 
   const std::int64_t max_rows = std::clamp<std::int64_t>(
       (std::int64_t{1} << 25) / std::max(p.seqlen_kv, p.headdim_v * 32), 64, 2048);
   const RowSample sample = sample_rows(p, max_rows, seed);
-  std::vector<Row> rows;
+  std::vector<CheckedRow> rows;
   for (const SampledRow& s : sample.rows) {
     const KeyRange keys = visible_keys(p, s.row);
     rows.push_back({s.batch, s.head, s.row, keys.begin, keys.end});
@@ -248,7 +248,7 @@ VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& 
   const std::size_t n = rows.size();
   const auto keys = static_cast<std::size_t>(p.seqlen_kv);
   const auto width = static_cast<std::size_t>(p.headdim_v);
-  const DeviceBuffer device_rows(n * sizeof(Row));
+  const DeviceBuffer device_rows(n * sizeof(CheckedRow));
   const DeviceBuffer scores(n * keys * 8), eager_scores(n * keys * 4);
   const DeviceBuffer ref_o(n * width * 8), eager_o(n * width * 4), actual_o(n * width * 4);
   const DeviceBuffer ref_lse(n * 8), eager_lse(n * 4), actual_lse(n * 4), nonfinite(8);
@@ -261,7 +261,7 @@ VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& 
   a.v = t.v;
   a.o = t.o;
   a.lse = t.lse;
-  a.rows = device_rows.get<Row>();
+  a.rows = device_rows.get<CheckedRow>();
   a.scores = scores.get<double>();
   a.eager_scores = eager_scores.get<float>();
   a.ref_o = ref_o.get<double>();

@@ -36,8 +36,8 @@ std::int64_t integer_of(const Json& json, const char* key, const std::string& pl
 
 Error error_of(const Json& json, const std::string& place) {
   const std::int64_t code = integer_of(json, "code", place);
-  const bool known = code == static_cast<int>(ExitCode::usage) ||
-                     code == static_cast<int>(ExitCode::no_gpu);
+  const bool known =
+      code == static_cast<int>(ExitCode::usage) || code == static_cast<int>(ExitCode::no_gpu);
   return Error(known ? static_cast<ExitCode>(code) : ExitCode::incomplete,
                printable(text_of(json, "what", place), 500),
                printable(text_of(json, "hint", place), 500));
@@ -65,9 +65,9 @@ Reply parse_reply(const std::string& line, const std::string& device) {
       throw UsageError(fmt::format("{}: the worker speaks another protocol version", place),
                        "Build rooflash and rooflash-worker from the same sources.");
     }
-    reply.hello = Hello{device_from_json(member(json, "device", place), place + ": device"),
-                        environment_from_json(member(json, "environment", place),
-                                              place + ": environment")};
+    reply.hello =
+        Hello{device_from_json(member(json, "device", place), place + ": device"),
+              environment_from_json(member(json, "environment", place), place + ": environment")};
   } else if (reply.type == "phase") {
     reply.index = integer_of(json, "index", place);
     reply.phase = printable(text_of(json, "phase", place), 40);
@@ -111,13 +111,14 @@ Reply Connection::wait_for(const std::string& type, double timeout_s) {
   if (process_->out_fd() >= 0) {
     process_.reset();
     throw Error(ExitCode::incomplete,
-                fmt::format("the {} worker gave no {} in {} s", device_, type, timeout_s),
+                fmt::format("the {} worker gave no {} in {:.6g} s", device_, type, timeout_s),
                 "Check the device with `rooflash doctor`.");
   }
   const std::string end = WorkerProcess::describe(process_->finish(deadline_in(2)));
   throw Error(ExitCode::incomplete,
               fmt::format("the {} worker ended before its {}{}{}", device_, type,
-                          end.empty() ? "" : " (" + end + ")", [&] {
+                          end.empty() ? "" : " (" + end + ")",
+                          [&] {
                             const std::string tail = process_->stderr_tail();
                             return tail.empty() ? tail : ": " + tail;
                           }()),
@@ -135,7 +136,9 @@ Reply Connection::ask(const std::string& type, double timeout_s) {
   return wait_for(type, timeout_s);
 }
 
-Ceilings Connection::ceilings(double timeout_s) { return *ask("ceilings", timeout_s).ceilings; }
+Ceilings Connection::ceilings(double timeout_s) {
+  return *ask("ceilings", timeout_s).ceilings;
+}
 
 std::vector<DoctorCheck> Connection::doctor(double timeout_s) {
   return ask("doctor", timeout_s).checks;

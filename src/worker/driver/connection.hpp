@@ -50,11 +50,11 @@ class Connection {
   void launch();
   void drop() { process_.reset(); }
 
-  // Waits for one reply of `type`. Throws the worker's own error, or Error(incomplete) where it died
-  // or is late, or Error(interrupted).
+  // Waits for one reply of `type`. Throws the worker's own error, or Error(incomplete) where it
+  // died or is late, or Error(interrupted).
   Reply wait_for(const std::string& type, double timeout_s);
-  Hello start();                         // launch() and the hello
-  Ceilings ceilings(double timeout_s);   // launches a worker where none is
+  Hello start();                        // launch() and the hello
+  Ceilings ceilings(double timeout_s);  // launches a worker where none is
   std::vector<DoctorCheck> doctor(double timeout_s);
 
  private:

@@ -27,7 +27,8 @@ extern "C" void on_signal(int signal) {
 
 void install_signal_handlers() {
   if (pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw Error(ExitCode::incomplete, "cannot create a pipe", "Close some open files and try again.");
+    throw Error(ExitCode::incomplete, "cannot create a pipe",
+                "Close some open files and try again.");
   }
   struct sigaction action = {};
   action.sa_handler = on_signal;
@@ -37,8 +38,12 @@ void install_signal_handlers() {
   sigaction(SIGPIPE, &action, nullptr);
 }
 
-int stop_signal() { return g_signal; }
+int stop_signal() {
+  return g_signal;
+}
 
-int stop_fd() { return g_pipe[0]; }
+int stop_fd() {
+  return g_pipe[0];
+}
 
 }  // namespace rooflash

@@ -24,9 +24,8 @@ using Json = nlohmann::ordered_json;
 Json header_json(const JournalHeader& header) {
   Json devices = Json::array();
   for (const DeviceInfo& device : header.devices) {
-    devices.push_back(Json{{"device", device.device},
-                           {"name", device.name},
-                           {"uuid_hash", device.uuid_hash}});
+    devices.push_back(
+        Json{{"device", device.device}, {"name", device.name}, {"uuid_hash", device.uuid_hash}});
   }
   const Tool& tool = header.tool;
   return Json{{"journal", 1},
@@ -96,8 +95,9 @@ void Journal::load(const std::string& text, const std::string& header) {
     if (line_number == 1) {
       const std::string other = differences(json, Json::parse(header));
       if (!other.empty()) {
-        throw UsageError(fmt::format("{} belongs to another run: {}", printable(path_), other),
-                         "Repeat the command that wrote it, or run without --resume to start anew.");
+        throw UsageError(
+            fmt::format("{} belongs to another run: {}", printable(path_), other),
+            "Repeat the command that wrote it, or run without --resume to start anew.");
       }
     } else {
       rows_.emplace_back(row_from_json(json, place), line);
@@ -107,8 +107,8 @@ void Journal::load(const std::string& text, const std::string& header) {
 }
 
 bool Journal::linked() const {
-  struct stat open_one{};
-  struct stat named{};
+  struct stat open_one {};
+  struct stat named {};
   return fstat(fd_, &open_one) == 0 && stat(path_.c_str(), &named) == 0 &&
          open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
 }
@@ -153,16 +153,18 @@ void Journal::sync() {
   if (fdatasync(fd_) != 0) fail(std::strerror(errno));
 }
 
-void Journal::remove() { unlink(path_.c_str()); }
+void Journal::remove() {
+  unlink(path_.c_str());
+}
 
 void Journal::fail(const std::string& what) const {
-  throw Error(
-      open_done_ ? ExitCode::incomplete : ExitCode::usage,
-      fmt::format("cannot write the journal {}: {}", printable(path_), what),
-      rows_.empty() ? "Choose another output with -o."
-                    : fmt::format("{} finished rows are kept there. Make room, then repeat the "
-                                  "command with --resume.",
-                                  rows_.size()));
+  throw Error(open_done_ ? ExitCode::incomplete : ExitCode::usage,
+              fmt::format("cannot write the journal {}: {}", printable(path_), what),
+              rows_.empty()
+                  ? "Choose another output with -o."
+                  : fmt::format("{} finished rows are kept there. Make room, then repeat the "
+                                "command with --resume.",
+                                rows_.size()));
 }
 
 }  // namespace rooflash

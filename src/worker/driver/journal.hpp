@@ -27,10 +27,10 @@ using JournalRow = std::pair<Row, std::string>;
 
 class Journal {
  public:
-  // Starts the journal at `path`, replacing an older one; with `resume` goes on with the one that is
-  // there, drops a last line that was cut, and leaves the finished rows in rows(). Throws UsageError
-  // where the journal belongs to another run (saying what differs), is malformed, is in use by
-  // another run, or cannot be written.
+  // Starts the journal at `path`, replacing an older one; with `resume` goes on with the one that
+  // is there, drops a last line that was cut, and leaves the finished rows in rows(). Throws
+  // UsageError where the journal belongs to another run (saying what differs), is malformed, is in
+  // use by another run, or cannot be written.
   Journal(std::string path, const JournalHeader& header, bool resume);
   ~Journal();
   Journal(const Journal&) = delete;

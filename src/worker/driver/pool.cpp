@@ -111,7 +111,7 @@ class Lane {
       end_worker(Status::failed, fmt::format("no worker after {} s", kStartTimeoutSeconds));
       return;
     }
-    end_worker(Status::timeout, fmt::format("no result after {} s{}", timeout_s_,
+    end_worker(Status::timeout, fmt::format("no result after {:.6g} s{}", timeout_s_,
                                             phase_.empty() ? "" : ", in phase " + phase_));
   }
 

@@ -12,8 +12,8 @@
 
 namespace rooflash {
 
-// A case to run. `blank` is its row without a result, on device `blank.device`; a case that gives no
-// row of its own (crash, time limit) is reported as `blank` with that status and reason.
+// A case to run. `blank` is its row without a result, on device `blank.device`; a case that gives
+// no row of its own (crash, time limit) is reported as `blank` with that status and reason.
 struct Job {
   CaseRequest request;
   Row blank;

@@ -50,9 +50,9 @@ std::string worker_path() {
   const char* set = std::getenv("ROOFLASH_WORKER");
   const bool by_variable = set != nullptr && *set != '\0';
   std::error_code ignored;
-  const fs::path path = by_variable ? fs::path(set)
-                                    : fs::read_symlink("/proc/self/exe", ignored).parent_path() /
-                                          "rooflash-worker";
+  const fs::path path =
+      by_variable ? fs::path(set)
+                  : fs::read_symlink("/proc/self/exe", ignored).parent_path() / "rooflash-worker";
   if (access(path.c_str(), X_OK) != 0 || fs::is_directory(path, ignored)) {
     throw Error(ExitCode::usage,
                 fmt::format("the worker {} cannot be run: {}", printable(path.string()),
@@ -77,7 +77,8 @@ WorkerProcess::WorkerProcess(const std::string& path, const std::vector<std::str
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ < 0) system_error("cannot start a worker");
-  if (pid_ == 0) exec_child(path.c_str(), argv.data(), pipes[0][0], pipes[1][1], pipes[2][1], parent);
+  if (pid_ == 0)
+    exec_child(path.c_str(), argv.data(), pipes[0][0], pipes[1][1], pipes[2][1], parent);
   close(pipes[0][0]);
   close(pipes[1][1]);
   close(pipes[2][1]);
@@ -159,8 +160,8 @@ std::optional<std::string> WorkerProcess::next_line() {
 std::optional<std::string> WorkerProcess::wait_line(Deadline deadline) {
   while (true) {
     if (auto line = next_line()) return line;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (out_ < 0 || left.count() <= 0 || stop_signal() != 0) return std::nullopt;
     pollfd fds[] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}, {stop_fd(), POLLIN, 0}};
     poll(fds, 3, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
