@@ -142,6 +142,7 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
   __syncthreads();
   double largest = -INFINITY;
   float eager_largest = -INFINITY;
+#pragma unroll 1
   for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
     largest = fmax(largest, scores[j]);
     eager_largest = fmaxf(eager_largest, eager[j]);
@@ -151,12 +152,14 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
       block_reduce(eager_largest, shared_float, [](float x, float y) { return fmaxf(x, y); });
   double sum = 0;
   float eager_sum = 0;
+#pragma unroll 1
   for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
     sum += exp(scores[j] - largest);
     eager_sum += expf(eager[j] - eager_largest);
   }
   sum = block_reduce(sum, shared, [](double x, double y) { return x + y; });
   eager_sum = block_reduce(eager_sum, shared_float, [](float x, float y) { return x + y; });
+#pragma unroll 1
   for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
     scores[j] = exp(scores[j] - largest) / sum;
     eager[j] = as_float(rounded<Out>(expf(eager[j] - eager_largest) / eager_sum));
@@ -166,6 +169,7 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
   for (std::int64_t c = 0; c < a.headdim_v; ++c) {
     double exact = 0;
     float single = 0;
+#pragma unroll 2
     for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
       const float value = as_float(v[j * a.heads_kv * a.headdim_v + c]);
       exact += scores[j] * value;
