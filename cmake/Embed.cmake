@@ -24,6 +24,6 @@ endif()
 add_custom_target(
   build_info
   COMMAND ${CMAKE_COMMAND} -DOUTPUT=${ROOFLASH_BUILD_INFO} -DSOURCE=${CMAKE_SOURCE_DIR}
-          -DVERSION=${PROJECT_VERSION} "-DBUILD=${build_text}" -P ${CMAKE_SOURCE_DIR}/cmake/build_info.cmake
+          -DVERSION=${PROJECT_VERSION} -DCOMMIT=${ROOFLASH_COMMIT} "-DBUILD=${build_text}" -P ${CMAKE_SOURCE_DIR}/cmake/build_info.cmake
   BYPRODUCTS ${ROOFLASH_BUILD_INFO}
   VERBATIM)

@@ -3,6 +3,9 @@ execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD
                 OUTPUT_VARIABLE commit ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
 execute_process(COMMAND git -C ${SOURCE} status --porcelain --untracked-files=no
                 OUTPUT_VARIABLE changes ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(COMMIT)
+  set(commit ${COMMIT})
+endif()
 if(NOT commit)
   set(commit unknown)
 endif()
