@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""What may die and what must survive: workers and the driver are killed at random points.
+
+    robustness.py ROOFLASH [unittest arguments]
+
+Finished rows stay byte-identical, none is rerun or lost, and no process is left behind.
+"""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+ROOFLASH = os.path.abspath(sys.argv.pop(1))
+SHAPE = ["--dtype", "fp16", "--headdim", "64", "--batch-size", "1", "--nheads", "1", "--causal",
+         "false"]
+# Eight cases of 0.3 s.
+SLOW = SHAPE + ["--kernel", "test_slow", "--seqlen", "16:128:16"]
+SLOW_CASES = 8
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)["rows"]
+
+
+def row_lines(path):
+    """The rows of a record or journal as text, keyed by case and device."""
+    lines = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            text = line.strip().rstrip(",")
+            if text.startswith('{"case":') and text.endswith("}"):
+                row = json.loads(text)
+                lines[row["case"], row["device"]] = text
+    return lines
+
+
+class Robustness(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.mark = "ROOFLASH_TEST_MARK=" + uuid.uuid4().hex
+        self.environment = dict(os.environ, HOME=self.folder, CUDA_VISIBLE_DEVICES="-1")
+        name, value = self.mark.split("=")
+        self.environment[name] = value
+        self.out = os.path.join(self.folder, "out", "a.json")
+        self.journal = self.out + ".journal"
+        self.random = random.Random(self.id())
+
+    def tearDown(self):
+        deadline = time.monotonic() + 3
+        while self.marked_processes() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.assertEqual(self.marked_processes(), [], "processes were left behind")
+
+    def marked_processes(self):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if self.mark.encode() in file.read():
+                        found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+    def workers(self):
+        found = []
+        for pid in self.marked_processes():
+            try:
+                if os.readlink(f"/proc/{pid}/exe").endswith("rooflash-worker"):
+                    found.append(pid)
+            except OSError:
+                pass
+        return found
+
+    def start(self, *arguments):
+        return subprocess.Popen([ROOFLASH, "run", "--device", "sim:h200", *arguments],
+                                env=self.environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def run_to_end(self, *arguments):
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    def wait_for_rows(self, count):
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if os.path.exists(self.journal) and len(row_lines(self.journal)) >= count:
+                return
+            time.sleep(0.01)
+        self.fail(f"no {count} rows in the journal")
+
+    def check_resumed(self, before, *arguments):
+        """Resumes, and checks that the rows of `before` are in the record as they were."""
+        code, _, err = self.run_to_end(*arguments, "-o", self.out, "--resume")
+        self.assertEqual(code, 0, err)
+        if before:
+            self.assertIn(f"resuming: {len(before)} of {SLOW_CASES} cases are done", err)
+        after = row_lines(self.out)
+        self.assertEqual(len(after), SLOW_CASES)
+        for key, text in before.items():
+            self.assertEqual(after[key], text)
+        self.assertFalse(os.path.exists(self.journal))
+
+    def test_driver_killed_at_random_points(self):
+        for _ in range(3):
+            shutil.rmtree(os.path.dirname(self.out), ignore_errors=True)
+            process = self.start(*SLOW, "-o", self.out)
+            self.wait_for_rows(self.random.randrange(0, 5))
+            time.sleep(self.random.uniform(0, 0.3))
+            process.kill()
+            process.communicate()
+            self.assertFalse(os.path.exists(self.out))
+            self.check_resumed(row_lines(self.journal), *SLOW)
+
+    def test_interrupt_and_resume(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            shutil.rmtree(os.path.dirname(self.out), ignore_errors=True)
+            process = self.start(*SLOW, "-o", self.out)
+            self.wait_for_rows(2)
+            time.sleep(self.random.uniform(0, 0.3))
+            process.send_signal(number)
+            _, err = process.communicate(timeout=10)
+            self.assertEqual(process.returncode, code, err)
+            self.assertIn("--resume", err)
+            with open(self.out, encoding="utf-8") as file:
+                record = json.load(file)
+            self.assertFalse(record["complete"])
+            self.assertEqual(len(record["rows"]), SLOW_CASES)
+            self.assertEqual({row["status"] for row in record["rows"]}, {"ok", "not_run"})
+            self.check_resumed(row_lines(self.journal), *SLOW)
+
+    def test_second_interrupt_ends_at_once(self):
+        process = self.start(*SLOW, "-o", self.out)
+        self.wait_for_rows(1)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=2)
+        self.assertEqual(process.returncode, 130)
+
+    def test_worker_killed_costs_one_row(self):
+        process = self.start(*SLOW, "-o", self.out)
+        self.wait_for_rows(2)
+        time.sleep(0.1)
+        for pid in self.workers():
+            os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        statuses = sorted(row["status"] for row in rows_of(self.out))
+        # Between two cases the kill costs none: the next case goes to a fresh worker.
+        self.assertIn(statuses, (["crashed"] + ["ok"] * 7, ["ok"] * 8))
+        self.assertEqual(process.returncode, 6 if "crashed" in statuses else 0)
+
+    def test_every_way_to_die_costs_one_row(self):
+        code, _, _ = self.run_to_end(*SHAPE, "--kernel", "fa2,test_crash,test_hang,test_illegal",
+                                     "--seqlen", "64,128", "--timeout", "500ms", "-o", self.out)
+        self.assertEqual(code, 6)
+        found = {}
+        for row in rows_of(self.out):
+            found.setdefault(row["kernel"], set()).add((row["status"], row["reason"]))
+        self.assertEqual(found["fa2"], {("ok", "")})
+        self.assertEqual(found["test_crash"], {("crashed", "SIGSEGV in phase verify")})
+        self.assertEqual(found["test_illegal"], {("crashed", "SIGABRT in phase verify")})
+        self.assertEqual(found["test_hang"],
+                         {("timeout", "no result after 0.9 s, in phase verify")})
+
+    def test_cut_last_line_is_dropped(self):
+        process = self.start(*SLOW, "-o", self.out)
+        self.wait_for_rows(3)
+        process.kill()
+        process.communicate()
+        before = row_lines(self.journal)
+        with open(self.journal, "a", encoding="utf-8") as file:
+            file.write('{"case":"test_slow/fwd')
+        self.check_resumed(before, *SLOW)
+
+    def test_journal_of_another_run_is_refused(self):
+        process = self.start(*SLOW, "-o", self.out)
+        self.wait_for_rows(1)
+        process.kill()
+        process.communicate()
+        with open(self.journal, "rb") as file:
+            before = file.read()
+        code, _, err = self.run_to_end(*SLOW, "-o", self.out, "--resume", "--seed", "2")
+        self.assertEqual(code, 2)
+        self.assertIn("seed 1 there, 2 here", err)
+        code, _, err = self.run_to_end(*SLOW, "-o", self.out, "--resume", "--l2", "warm")
+        self.assertEqual(code, 2)
+        self.assertIn("options", err)
+        with open(self.journal, "rb") as file:
+            self.assertEqual(file.read(), before)
+
+    def test_two_runs_on_one_output(self):
+        first = self.start(*SLOW, "-o", self.out)
+        self.wait_for_rows(1)
+        code, _, err = self.run_to_end(*SLOW, "-o", self.out)
+        self.assertEqual(code, 2)
+        self.assertIn("another run is writing", err)
+        first.communicate(timeout=60)
+        self.assertEqual(first.returncode, 0)
+        self.assertEqual(len(rows_of(self.out)), SLOW_CASES)
+
+    def test_removed_output_folder(self):
+        process = self.start(*SLOW, "-o", self.out)
+        self.wait_for_rows(2)
+        shutil.rmtree(os.path.dirname(self.out))
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual([row["status"] for row in rows_of(self.out)], ["ok"] * SLOW_CASES)
+
+    def test_full_disk(self):
+        """A file size limit stands for the full disk: both make write() fail part-way."""
+        with open(os.path.join(self.folder, "old.json"), "w", encoding="utf-8") as file:
+            file.write("old")
+        out = os.path.join(self.folder, "old.json")
+        command = ["bash", "-c", 'trap "" XFSZ; ulimit -f 8; exec "$@"', "bash", ROOFLASH, "run",
+                   "--device", "sim:h200", *SLOW, "-o", out]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertIn("cannot write", done.stderr)
+        self.assertIn("--resume", done.stderr)
+        with open(out, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "old")
+        before = row_lines(out + ".journal")
+        self.assertTrue(0 < len(before) < SLOW_CASES)
+        self.out, self.journal = out, out + ".journal"
+        self.check_resumed(before, *SLOW)
+
+    def test_full_stdout(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([ROOFLASH, "list", "gpus"], env=self.environment, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=10, check=False)
+        self.assertEqual(done.returncode, 6)
+        self.assertIn("cannot write the result to stdout", done.stderr)
+
+    def test_several_devices_side_by_side(self):
+        began = time.monotonic()
+        code, _, err = self.run_to_end(*SLOW, "--device", "sim:a100,sim:h100", "-o", self.out)
+        elapsed = time.monotonic() - began
+        self.assertEqual(code, 0, err)
+        devices = [row["device"] for row in rows_of(self.out)]
+        self.assertEqual({device: devices.count(device) for device in devices},
+                         {"sim:h200": 8, "sim:h100": 8, "sim:a100": 8})
+        self.assertLess(elapsed, 3 * SLOW_CASES * 0.3, "the devices ran one after the other")
+
+    def test_missing_worker(self):
+        self.environment["ROOFLASH_WORKER"] = os.path.join(self.folder, "no-worker")
+        code, _, err = self.run_to_end(*SLOW, "-o", self.out)
+        self.assertEqual(code, 2)
+        self.assertIn("cannot be run", err)
+        self.assertIn("ROOFLASH_WORKER", err)
+
+    def test_worker_that_talks_nonsense(self):
+        worker = os.path.join(self.folder, "worker")
+        with open(worker, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\necho '{\"type\":'\nexec sleep 100\n")
+        os.chmod(worker, 0o755)
+        self.environment["ROOFLASH_WORKER"] = worker
+        code, _, err = self.run_to_end(*SLOW, "-o", self.out)
+        self.assertEqual(code, 2)
+        self.assertIn("reply of the sim:h200 worker", err)
+
+    def test_help_is_fast(self):
+        best = 1e9
+        for _ in range(5):
+            began = time.monotonic()
+            subprocess.run([ROOFLASH, "--help"], env=self.environment, stdout=subprocess.DEVNULL,
+                           check=True)
+            best = min(best, time.monotonic() - began)
+        self.assertLess(best, 0.05)
+
+
+unittest.main()
