@@ -8,7 +8,7 @@ The README holds a pair of markers that name the record, relative to the README:
     <!-- result: reports/samples/h200-quickstart.json -->
     <!-- /result -->
 
-What stands between them is replaced by the output of `rooflash report RECORD --format table`, in a
+What stands between them is replaced by the output of `rooflash report RECORD`, in a
 code block. With --check nothing is written, and the exit code is 1 where the text is out of date.
 """
 
@@ -24,7 +24,7 @@ BLOCK = re.compile(r"(<!-- result: (?P<record>\S+) -->\n)(?P<text>.*?)(<!-- /res
 
 def table(rooflash, record):
     environment = dict(os.environ, NO_COLOR="1", COLUMNS="100")
-    result = subprocess.run([rooflash, "report", str(record), "--format", "table"],
+    result = subprocess.run([rooflash, "report", str(record)],
                             env=environment, capture_output=True, text=True)
     if result.returncode != 0:
         sys.exit(f"readme_table.py: rooflash report {record} failed:\n{result.stderr}")
