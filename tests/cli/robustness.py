@@ -269,6 +269,21 @@ class Robustness(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("reply of the sim:h200 worker", err)
 
+    def test_worker_that_breaks_off_mid_case(self):
+        real = os.path.join(os.path.dirname(ROOFLASH), "rooflash-worker")
+        worker = os.path.join(self.folder, "worker")
+        with open(worker, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nread start\n(echo "$start"; sleep 0.3) | {real}\n'
+                       "read request\necho nonsense\n")
+        os.chmod(worker, 0o755)
+        self.environment["ROOFLASH_WORKER"] = worker
+        code, _, err = self.run_to_end(*SHAPE, "--kernel", "fa2", "--seqlen", "64,128", "-o",
+                                       self.out)
+        self.assertEqual(code, 6, err)
+        for row in rows_of(self.out):
+            self.assertEqual(row["status"], "failed")
+            self.assertIn("reply of the sim:h200 worker: not valid JSON", row["reason"])
+
     def test_help_is_fast(self):
         best = 1e9
         for _ in range(5):

@@ -53,7 +53,7 @@ class Lane {
 
   // Takes what the worker wrote; notices its end and its time limit.
   void update() {
-    const bool open = process().pump();
+    process().pump();
     while (state_ != State::idle) {
       const auto line = process().next_line();
       if (!line) break;
@@ -61,7 +61,7 @@ class Lane {
     }
     if (state_ == State::idle) {
       next();
-    } else if (!open) {
+    } else if (process().out_fd() < 0) {
       on_end();
     } else if (std::chrono::steady_clock::now() >= deadline_) {
       on_deadline();
@@ -79,19 +79,21 @@ class Lane {
   }
 
   void handle(const std::string& line) {
+    Reply reply;
     try {
-      const Reply reply = parse_reply(line, connection_.device());
-      if (reply.error) fatal_ = reply.error->what();
-      if (reply.hello && state_ == State::starting) {
-        start_failures_ = 0;
-        send();
-      }
-      if (state_ != State::running || reply.index != queue_.front()->request.index) return;
-      if (!reply.phase.empty()) phase_ = reply.phase;
-      if (reply.row) finish(*reply.row);
+      reply = parse_reply(line, connection_.device());
     } catch (const UsageError& error) {
       end_worker(Status::failed, error.what());
+      return;
     }
+    if (reply.error) fatal_ = reply.error->what();
+    if (reply.hello && state_ == State::starting) {
+      start_failures_ = 0;
+      send();
+    }
+    if (state_ != State::running || reply.index != queue_.front()->request.index) return;
+    if (!reply.phase.empty()) phase_ = reply.phase;
+    if (reply.row) finish(*reply.row);
   }
 
   void on_end() {
