@@ -17,6 +17,9 @@
 namespace rooflash {
 namespace {
 
+// Writing to a worker that has just ended must be an error here, not the test's death.
+[[maybe_unused]] const auto kIgnoreBrokenPipes = std::signal(SIGPIPE, SIG_IGN);
+
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kStart = R"({"type":"start","device":"sim:h200"})";
