@@ -59,10 +59,14 @@ class Worker {
 
   void send(const std::string& line) {
     const std::string text = line + "\n";
-    const ssize_t written = write(in_, text.data(), text.size());
-    // A worker that refused an earlier line may have ended; its replies tell why.
-    if (written < 0 && errno == EPIPE) return;
-    ASSERT_EQ(written, static_cast<ssize_t>(text.size()));
+    std::size_t done = 0;
+    while (done < text.size()) {
+      const ssize_t written = write(in_, text.data() + done, text.size() - done);
+      // A worker that refused the line may have ended before its end; its replies tell why.
+      if (written < 0 && errno == EPIPE) return;
+      ASSERT_GT(written, 0);
+      done += static_cast<std::size_t>(written);
+    }
   }
   void hang_up() {
     if (in_ >= 0) close(in_);
