@@ -161,7 +161,7 @@ std::vector<Warning> warnings(const Record& record) {
       {flag("shared_gpu"), "GPU shared with other processes",
        "stop them (nvidia-smi lists them) and run again"},
       {flag("clock_unsettled"), "SM clock moved by over 2 %",
-       "compare within this run only, or run with --power sustained or more --rounds"},
+       "compare within this run only, or run more --rounds"},
       {counters("no_permission"), "no hardware counters, not permitted",
        "ask for profiler access (rooflash doctor prints the line) or run --counters none"},
       {counters("busy"), "no hardware counters, another profiler holds them",
