@@ -9,7 +9,9 @@ target_compile_options(warnings INTERFACE
 if(ROOFLASH_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
-                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>
+                      # GCC documents false alarms of this warning under its sanitizers.
+                      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
