@@ -21,6 +21,7 @@
 #include "model/gpu_spec.hpp"
 #include "record/environment.hpp"
 #include "record/json.hpp"
+#include "worker/backend.hpp"
 #include "worker/driver/connection.hpp"
 #include "worker/driver/interrupt.hpp"
 #include "worker/driver/journal.hpp"
@@ -182,10 +183,19 @@ class Runner {
                       const std::string repro = kept.repro;
                       kept = row;
                       kept.repro = repro;
+                      finish_row(kept, ceilings_of(kept.device));
                       if (journal_) journal_->append(kept);
                       progress.row_done(kept);
                       warn_counters(kept);
                     });
+  }
+
+  // Empty where they are unknown.
+  Ceilings ceilings_of(const std::string& device) const {
+    for (const Ceilings& one : record_.ceilings) {
+      if (one.device == device) return one;
+    }
+    return {};
   }
 
   void warn_counters(const Row& row) {

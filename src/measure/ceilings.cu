@@ -96,7 +96,7 @@ struct Buffers {
   DeviceBuffer from;
   DeviceBuffer to;
   std::int64_t tiles = 0;
-  double bytes() const { return static_cast<double>(tiles) * kTile * sizeof(uint4); }
+  std::size_t size() const { return static_cast<std::size_t>(tiles * kTile) * sizeof(uint4); }
 };
 
 Buffers make_buffers(cudaStream_t stream) {
@@ -110,18 +110,20 @@ Buffers make_buffers(cudaStream_t stream) {
     throw Error(ExitCode::incomplete, "too little free GPU memory to measure its rate",
                 "end other processes on the GPU");
   }
-  const auto size = static_cast<std::size_t>(buffers.tiles * kTile) * sizeof(uint4);
-  buffers.from = DeviceBuffer(size);
-  buffers.to = DeviceBuffer(size);
-  fill_random(DType::fp32, buffers.from.get(), static_cast<std::int64_t>(size / 4), 3, stream);
-  fill_random(DType::fp32, buffers.to.get(), static_cast<std::int64_t>(size / 4), 4, stream);
+  const auto floats = static_cast<std::int64_t>(buffers.size() / sizeof(float));
+  buffers.from = DeviceBuffer(buffers.size());
+  buffers.to = DeviceBuffer(buffers.size());
+  fill_random(DType::fp32, buffers.from.get(), floats, 3, stream);
+  fill_random(DType::fp32, buffers.to.get(), floats, 4, stream);
   return buffers;
 }
 
-// GB/s of `kernel`, which moves `factor` times the buffer's bytes, with the best grid.
-double best_gbps(StreamKernel kernel, const Buffers& buffers, double factor, int sm_count,
-                 cudaStream_t stream) {
+// GB/s of the fastest way to move `factor` times the buffer's bytes: `kernel` with its best grid,
+// or the runtime's own `transfer` (none for a read).
+double best_gbps(StreamKernel kernel, const std::function<void()>& transfer, const Buffers& buffers,
+                 double factor, int sm_count, cudaStream_t stream) {
   double best = std::numeric_limits<double>::infinity();
+  if (transfer) best = median_seconds(transfer, stream);
   const std::int64_t all = std::min<std::int64_t>(buffers.tiles, std::numeric_limits<int>::max());
   for (const std::int64_t grid :
        {std::int64_t{sm_count} * 4, std::int64_t{sm_count} * 8, std::int64_t{sm_count} * 16, all}) {
@@ -132,7 +134,7 @@ double best_gbps(StreamKernel kernel, const Buffers& buffers, double factor, int
     };
     best = std::min(best, median_seconds(run, stream));
   }
-  return factor * buffers.bytes() / best * 1e-9;
+  return factor * static_cast<double>(buffers.size()) / best * 1e-9;
 }
 
 }  // namespace
@@ -143,9 +145,16 @@ Ceilings measure_ceilings(const std::string& device, int sm_count, cudaStream_t 
   ceilings.source = "measured";
   {
     const Buffers buffers = make_buffers(stream);
-    ceilings.hbm_copy_gbps = best_gbps(copy_kernel, buffers, 2, sm_count, stream);
-    ceilings.hbm_read_gbps = best_gbps(read_kernel, buffers, 1, sm_count, stream);
-    ceilings.hbm_write_gbps = best_gbps(write_kernel, buffers, 1, sm_count, stream);
+    const auto copy = [&] {
+      ROOFLASH_CUDA(cudaMemcpyAsync(buffers.to.get(), buffers.from.get(), buffers.size(),
+                                    cudaMemcpyDeviceToDevice, stream));
+    };
+    const auto set = [&] {
+      ROOFLASH_CUDA(cudaMemsetAsync(buffers.to.get(), 0x5a, buffers.size(), stream));
+    };
+    ceilings.hbm_copy_gbps = best_gbps(copy_kernel, copy, buffers, 2, sm_count, stream);
+    ceilings.hbm_read_gbps = best_gbps(read_kernel, {}, buffers, 1, sm_count, stream);
+    ceilings.hbm_write_gbps = best_gbps(write_kernel, set, buffers, 1, sm_count, stream);
   }
   for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32, DType::e4m3}) {
     for (const int n : {4096, 8192}) {

@@ -1,16 +1,11 @@
-// Inputs, poison and the fp64 reference on the GPU. The reference shares no code with any kernel
-// family: one block a row, scores in a buffer, two passes.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-#include <cuda_runtime.h>
-
+// The fp64 reference on the GPU. It shares no code with any kernel family: one block a row,
+// scores in a buffer, two passes.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "gpu/check.hpp"
-#include "verify/generator.hpp"
+#include "verify/gpu_elements.cuh"
 #include "verify/gpu_verify.hpp"
 #include "verify/judge.hpp"
 #include "verify/sampling.hpp"
@@ -19,49 +14,6 @@ namespace rooflash {
 namespace {
 
 constexpr int kThreads = 256;
-
-template <class T>
-__device__ T rounded(float value) {
-  return T(value);
-}
-
-template <class T>
-__device__ float as_float(T value) {
-  return static_cast<float>(value);
-}
-
-// Element `i` of a [batch, seqlen, heads, dim] tensor.
-template <class T>
-__global__ void fill_kernel(T* out, std::int64_t elements, std::int64_t seqlen, std::int64_t heads,
-                            std::int64_t dim, InputSpec spec) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-       i < elements; i += step) {
-    const std::int64_t col = i % dim;
-    const std::int64_t head = i / dim % heads;
-    const std::int64_t row = i / dim / heads % seqlen;
-    const std::int64_t batch = i / dim / heads / seqlen;
-    out[i] = rounded<T>(input_value(spec, batch, head, row, col));
-  }
-}
-
-template <class Visit>
-void with_element(DType dtype, const Visit& visit) {
-  switch (dtype) {
-    case DType::fp32:
-      visit(float{});
-      break;
-    case DType::fp16:
-      visit(__half{});
-      break;
-    case DType::bf16:
-      visit(__nv_bfloat16{});
-      break;
-    case DType::e4m3:
-      visit(__nv_fp8_e4m3{});
-      break;
-  }
-}
 
 struct CheckedRow {
   std::int64_t batch, head, row;
@@ -209,34 +161,9 @@ std::vector<T> download(const DeviceBuffer& buffer) {
   return host;
 }
 
-constexpr unsigned kFillBlocks = 2048;
+constexpr unsigned kCountBlocks = 2048;
 
 }  // namespace
-
-void fill_inputs(const Problem& p, std::uint64_t seed, void* q, void* k, void* v,
-                 CUstream_st* stream) {
-  with_element(p.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const auto fill = [&](TensorId tensor, void* out, std::int64_t elements, std::int64_t seqlen,
-                          std::int64_t heads, std::int64_t dim) {
-      const InputSpec spec{p.distribution, tensor, seed, static_cast<int>(p.headdim)};
-      fill_kernel<T><<<kFillBlocks, kThreads, 0, stream>>>(static_cast<T*>(out), elements, seqlen,
-                                                           heads, dim, spec);
-      ROOFLASH_CUDA_LAUNCHED();
-    };
-    fill(TensorId::q, q, q_elements(p), p.seqlen_q, p.heads_q, p.headdim);
-    fill(TensorId::k, k, k_elements(p), p.seqlen_kv, p.heads_kv, p.headdim);
-    fill(TensorId::v, v, v_elements(p), p.seqlen_kv, p.heads_kv, p.headdim_v);
-  });
-}
-
-void poison_outputs(const Problem& p, const Tensors& t, CUstream_st* stream) {
-  // All bits set is a NaN in every type of O and in fp32.
-  const auto bytes = static_cast<std::size_t>(o_elements(p) * size_bytes(output_dtype(p.dtype)));
-  ROOFLASH_CUDA(cudaMemsetAsync(t.o, 0xFF, bytes, stream));
-  ROOFLASH_CUDA(
-      cudaMemsetAsync(t.lse, 0xFF, static_cast<std::size_t>(lse_elements(p)) * 4, stream));
-}
 
 VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& t,
                            CUstream_st* stream) {
@@ -286,7 +213,7 @@ VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& 
     using Out = std::conditional_t<std::is_same_v<T, __nv_fp8_e4m3>, __nv_bfloat16, T>;
     reference_kernel<T, Out><<<static_cast<unsigned>(n), kThreads, 0, stream>>>(a);
     ROOFLASH_CUDA_LAUNCHED();
-    count_nonfinite_kernel<Out><<<kFillBlocks, kThreads, 0, stream>>>(
+    count_nonfinite_kernel<Out><<<kCountBlocks, kThreads, 0, stream>>>(
         static_cast<const Out*>(t.o), o_elements(p), nonfinite.get<unsigned long long>());
     ROOFLASH_CUDA_LAUNCHED();
   });

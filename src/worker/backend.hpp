@@ -11,6 +11,8 @@
 
 namespace rooflash {
 
+struct GpuSpec;
+
 using PhaseSink = std::function<void(std::string_view phase)>;
 
 struct DoctorCheck {
@@ -48,7 +50,11 @@ Row start_row(const CaseRequest& request, const DeviceInfo& device);
 
 // Fills `row.derived` from the row's time and counters and the roofs of its device. Figures whose
 // inputs are missing stay empty. start_row and finish_row are the one place where a row's derived
-// figures are made.
+// figures are made; the driver, which keeps the measured roofs, finishes each row once more.
 void finish_row(Row& row, const Ceilings& ceilings);
+
+// Flags a finished row as "implausible" where it is faster than the card can be: above the
+// datasheet's HBM rate, or above the tensor operations per clock times the row's own cycles.
+void flag_implausible(Row& row, const GpuSpec& spec, int sm_count);
 
 }  // namespace rooflash

@@ -70,10 +70,27 @@ void finish_row(Row& row, const Ceilings& ceilings) {
   derived.hbm_gbps = hbm_bytes / us * 1e-3;
   if (!(hbm_bytes > 0)) return;
   derived.intensity_flop_per_byte = row.model.flops / hbm_bytes;
-  const auto peak = ceilings.gemm_tflops.find(std::string(to_string(row.problem.dtype)));
-  if (peak == ceilings.gemm_tflops.end() || !ceilings.hbm_copy_gbps) return;
+  const std::string dtype(to_string(row.problem.dtype));
+  const auto peak = ceilings.gemm_tflops.find(dtype);
+  if (peak == ceilings.gemm_tflops.end() || !ceilings.hbm_copy_gbps) {
+    row.missing["derived.roof_pct"] = "the HBM or the " + dtype + " roof of the device is unknown";
+    return;
+  }
+  row.missing.erase("derived.roof_pct");
   derived.roof_pct = roof_pct(*derived.tflops, *derived.intensity_flop_per_byte,
                               *ceilings.hbm_copy_gbps, peak->second);
+}
+
+void flag_implausible(Row& row, const GpuSpec& spec, int sm_count) {
+  if (!row.time_us) return;
+  bool implausible = row.derived.hbm_gbps.value_or(0) > spec.hbm_gbps;
+  const auto rate =
+      spec.tensor_ops_per_clock_per_sm.find(std::string(to_string(row.problem.dtype)));
+  if (rate != spec.tensor_ops_per_clock_per_sm.end() && row.cycles_median) {
+    const double possible = rate->second * sm_count * *row.cycles_median;
+    implausible = implausible || row.model.flops > possible;
+  }
+  if (implausible) row.flags.emplace_back("implausible");
 }
 
 }  // namespace rooflash

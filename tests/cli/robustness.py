@@ -4,6 +4,7 @@
     robustness.py ROOFLASH [unittest arguments]
 
 Finished rows stay byte-identical, none is rerun or lost, and no process is left behind.
+ROOFLASH_TEST_DEVICE names the device (default sim:h200); cuda:0 kills real workers.
 """
 import json
 import os
@@ -18,11 +19,16 @@ import unittest
 import uuid
 
 ROOFLASH = os.path.abspath(sys.argv.pop(1))
+DEVICE = os.environ.get("ROOFLASH_TEST_DEVICE", "sim:h200")
+SIMULATED = DEVICE.startswith("sim:")
 SHAPE = ["--dtype", "fp16", "--headdim", "64", "--batch-size", "1", "--nheads", "1", "--causal",
          "false"]
 # Eight cases of 0.3 s.
 SLOW = SHAPE + ["--kernel", "test_slow", "--seqlen", "16:128:16"]
 SLOW_CASES = 8
+# Long enough for the first launch in a fresh CUDA context.
+TIMEOUT, HANG = (("500ms", "no result after 0.9 s, in phase verify") if SIMULATED else
+                 ("5s", "no result after 5.4 s, in phase verify"))
 
 
 def rows_of(path):
@@ -43,11 +49,21 @@ def row_lines(path):
 
 
 class Robustness(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.state = tempfile.mkdtemp()  # the roofs of a real device are measured once
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.state, ignore_errors=True)
+
     def setUp(self):
         self.folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.mark = "ROOFLASH_TEST_MARK=" + uuid.uuid4().hex
-        self.environment = dict(os.environ, HOME=self.folder, CUDA_VISIBLE_DEVICES="-1")
+        self.environment = dict(os.environ, HOME=self.folder, XDG_STATE_HOME=self.state)
+        if SIMULATED:
+            self.environment["CUDA_VISIBLE_DEVICES"] = "-1"
         name, value = self.mark.split("=")
         self.environment[name] = value
         self.out = os.path.join(self.folder, "out", "a.json")
@@ -82,7 +98,7 @@ class Robustness(unittest.TestCase):
         return found
 
     def start(self, *arguments):
-        return subprocess.Popen([ROOFLASH, "run", "--device", "sim:h200", *arguments],
+        return subprocess.Popen([ROOFLASH, "run", "--device", DEVICE, *arguments],
                                 env=self.environment, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
 
@@ -92,7 +108,7 @@ class Robustness(unittest.TestCase):
         return process.returncode, out, err
 
     def wait_for_rows(self, count):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if os.path.exists(self.journal) and len(row_lines(self.journal)) >= count:
                 return
@@ -161,16 +177,16 @@ class Robustness(unittest.TestCase):
 
     def test_every_way_to_die_costs_one_row(self):
         code, _, _ = self.run_to_end(*SHAPE, "--kernel", "fa2,test_crash,test_hang,test_illegal",
-                                     "--seqlen", "64,128", "--timeout", "500ms", "-o", self.out)
+                                     "--seqlen", "64,128", "--timeout", TIMEOUT, "-o", self.out)
         self.assertEqual(code, 6)
         found = {}
         for row in rows_of(self.out):
             found.setdefault(row["kernel"], set()).add((row["status"], row["reason"]))
         self.assertEqual(found["fa2"], {("ok", "")})
         self.assertEqual(found["test_crash"], {("crashed", "SIGSEGV in phase verify")})
-        self.assertEqual(found["test_illegal"], {("crashed", "SIGABRT in phase verify")})
-        self.assertEqual(found["test_hang"],
-                         {("timeout", "no result after 0.9 s, in phase verify")})
+        illegal = {status for status, _ in found["test_illegal"]}
+        self.assertEqual(illegal, {"crashed" if SIMULATED else "failed"})
+        self.assertEqual(found["test_hang"], {("timeout", HANG)})
 
     def test_cut_last_line_is_dropped(self):
         process = self.start(*SLOW, "-o", self.out)
@@ -222,7 +238,7 @@ class Robustness(unittest.TestCase):
             file.write("old")
         out = os.path.join(self.folder, "old.json")
         command = ["bash", "-c", 'trap "" XFSZ; ulimit -f 8; exec "$@"', "bash", ROOFLASH, "run",
-                   "--device", "sim:h200", *SLOW, "-o", out]
+                   "--device", DEVICE, *SLOW, "-o", out]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True,
                               timeout=60, check=False)
         self.assertEqual(done.returncode, 6, done.stderr)
@@ -243,14 +259,14 @@ class Robustness(unittest.TestCase):
         self.assertIn("cannot write the result to stdout", done.stderr)
 
     def test_several_devices_side_by_side(self):
-        began = time.monotonic()
-        code, _, err = self.run_to_end(*SLOW, "--device", "sim:a100,sim:h100", "-o", self.out)
-        elapsed = time.monotonic() - began
-        self.assertEqual(code, 0, err)
+        process = self.start(*SLOW, "--device", "sim:a100,sim:h100", "-o", self.out)
+        self.wait_for_rows(3)
+        self.assertEqual(len(self.workers()), 3)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
         devices = [row["device"] for row in rows_of(self.out)]
         self.assertEqual({device: devices.count(device) for device in devices},
-                         {"sim:h200": 8, "sim:h100": 8, "sim:a100": 8})
-        self.assertLess(elapsed, 3 * SLOW_CASES * 0.3, "the devices ran one after the other")
+                         {DEVICE: 8, "sim:h100": 8, "sim:a100": 8})
 
     def test_missing_worker(self):
         self.environment["ROOFLASH_WORKER"] = os.path.join(self.folder, "no-worker")
@@ -259,6 +275,7 @@ class Robustness(unittest.TestCase):
         self.assertIn("cannot be run", err)
         self.assertIn("ROOFLASH_WORKER", err)
 
+    @unittest.skipUnless(SIMULATED, "the stand-in speaks for the simulated device")
     def test_worker_that_talks_nonsense(self):
         worker = os.path.join(self.folder, "worker")
         with open(worker, "w", encoding="utf-8") as file:
@@ -269,6 +286,7 @@ class Robustness(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("reply of the sim:h200 worker", err)
 
+    @unittest.skipUnless(SIMULATED, "the stand-in speaks for the simulated device")
     def test_worker_that_breaks_off_mid_case(self):
         real = os.path.join(os.path.dirname(ROOFLASH), "rooflash-worker")
         worker = os.path.join(self.folder, "worker")
@@ -284,14 +302,10 @@ class Robustness(unittest.TestCase):
             self.assertEqual(row["status"], "failed")
             self.assertIn("reply of the sim:h200 worker: not valid JSON", row["reason"])
 
-    def test_help_is_fast(self):
-        best = 1e9
-        for _ in range(5):
-            began = time.monotonic()
-            subprocess.run([ROOFLASH, "--help"], env=self.environment, stdout=subprocess.DEVNULL,
-                           check=True)
-            best = min(best, time.monotonic() - began)
-        self.assertLess(best, 0.05)
+    def test_driver_links_no_gpu_library(self):
+        linked = subprocess.run(["ldd", ROOFLASH], capture_output=True, text=True, check=True).stdout
+        for library in ("cuda", "cublas", "cudnn", "cupti", "nvidia"):
+            self.assertNotIn(library, linked)
 
 
 unittest.main()

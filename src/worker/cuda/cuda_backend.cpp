@@ -1,5 +1,4 @@
 // One real GPU: runs a case from its inputs to its counters.
-#include <cuda_runtime.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "core/units.hpp"
 #include "gpu/check.hpp"
 #include "gpu/device.hpp"
+#include "gpu/device_stream.hpp"
 #include "gpu/kernel_names.hpp"
 #include "gpu/nvml.hpp"
 #include "gpu/nvtx.hpp"
@@ -27,24 +27,6 @@ namespace rooflash {
 namespace {
 
 constexpr std::int64_t kVerifyMarginBytes = std::int64_t{256} << 20;  // scratch of the reference
-
-// Makes `ordinal` current, which creates its context, and owns a stream that no other stream
-// orders.
-class Stream {
- public:
-  explicit Stream(int ordinal) {
-    ROOFLASH_CUDA(cudaSetDevice(ordinal));
-    ROOFLASH_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-  }
-  ~Stream() { (void)cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  operator cudaStream_t() const { return stream_; }
-  void synchronize() const { ROOFLASH_CUDA(cudaStreamSynchronize(stream_)); }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
 
 class CudaBackend : public Backend {
  public:
@@ -68,8 +50,7 @@ class CudaBackend : public Backend {
   Row run(const CaseRequest& request, const PhaseSink& phase) override;
   Ceilings ceilings() override {
     pool_.release();
-    roofs_ = measure_ceilings(device_.device, limits_.sm_count, stream_);
-    return roofs_;
+    return measure_ceilings(device_.device, limits_.sm_count, stream_);
   }
   std::vector<DoctorCheck> doctor() override {
     pool_.release();
@@ -85,7 +66,6 @@ class CudaBackend : public Backend {
               Row& row);
   void time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase, Row& row);
   void count(const CaseRequest& request, const Traffic& traffic, const Launch& launch, Row& row);
-  void judge(Row& row) const;
   CounterSession& counter_session() {
     if (!counters_) counters_ = std::make_unique<CounterSession>(ordinal_);
     return *counters_;
@@ -96,11 +76,10 @@ class CudaBackend : public Backend {
   Nvml nvml_;
   const GpuSpec* spec_;  // nullptr for a card that is not in the list
   int ordinal_;
-  Stream stream_;
+  DeviceStream stream_;
   Timer timer_;
   BufferPool pool_;
   std::unique_ptr<CounterSession> counters_;
-  Ceilings roofs_;  // empty until measured here; rows then have no share of a roof
   bool lost_ = false;
 };
 
@@ -112,6 +91,32 @@ void end_row(Row& row, Status status, std::string reason) {
   row.clock_mhz.reset();
   row.cycles_median.reset();
   row.derived = {};
+}
+
+// The timing and the state of the card around it.
+void add_timing(Row& row, Timing timing, const NvmlSnapshot& before, const NvmlSnapshot& after) {
+  if (timing.clock_mhz.samples.empty()) {
+    row.missing["clock_mhz"] = "no SM wrote both clock stamps of every sample";
+    row.missing["cycles"] = row.missing["clock_mhz"];
+  } else {
+    row.clock_mhz = std::move(timing.clock_mhz);
+    row.cycles_median = timing.cycles_median;
+  }
+  row.time_us = std::move(timing.time_us);
+  row.flags.insert(row.flags.end(), timing.flags.begin(), timing.flags.end());
+  row.power_w = after.power_w;
+  row.temperature_c = after.temperature_c;
+  for (const NvmlSnapshot* snapshot : {&before, &after}) {
+    for (const std::string& held : snapshot->throttle.value_or(std::vector<std::string>())) {
+      if (std::find(row.throttle.begin(), row.throttle.end(), held) == row.throttle.end()) {
+        row.throttle.push_back(held);
+      }
+    }
+  }
+  for (const char* field : {"power_w", "temperature_c", "throttle"}) {
+    const auto found = after.missing.find(field);
+    if (found != after.missing.end()) row.missing[field] = found->second;
+  }
 }
 
 Row CudaBackend::run(const CaseRequest& request, const PhaseSink& phase) {
@@ -202,8 +207,8 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, R
   if (!ran.missing.empty()) row.missing["kernels_run"] = ran.missing;
   stream_.synchronize();
   if (device_.other_processes.value_or(0) > 0) row.flags.emplace_back("shared_gpu");
-  finish_row(row, roofs_);
-  judge(row);
+  finish_row(row, {});
+  if (spec_ != nullptr) flag_implausible(row, *spec_, limits_.sm_count);
   row.status = Status::ok;
 }
 
@@ -261,28 +266,7 @@ void CudaBackend::time(const CaseRequest& request, const Launch& launch, const P
   Timing timing = timer_.measure(launch, request.options);
   const NvmlSnapshot after = nvml_.snapshot();
 
-  if (timing.clock_mhz.samples.empty()) {
-    row.missing["clock_mhz"] = "no SM wrote both clock stamps of every sample";
-    row.missing["cycles"] = row.missing["clock_mhz"];
-  } else {
-    row.clock_mhz = std::move(timing.clock_mhz);
-    row.cycles_median = timing.cycles_median;
-  }
-  row.time_us = std::move(timing.time_us);
-  row.flags.insert(row.flags.end(), timing.flags.begin(), timing.flags.end());
-  row.power_w = after.power_w;
-  row.temperature_c = after.temperature_c;
-  for (const NvmlSnapshot* snapshot : {&before, &after}) {
-    for (const std::string& held : snapshot->throttle.value_or(std::vector<std::string>())) {
-      if (std::find(row.throttle.begin(), row.throttle.end(), held) == row.throttle.end()) {
-        row.throttle.push_back(held);
-      }
-    }
-  }
-  for (const char* field : {"power_w", "temperature_c", "throttle"}) {
-    const auto found = after.missing.find(field);
-    if (found != after.missing.end()) row.missing[field] = found->second;
-  }
+  add_timing(row, std::move(timing), before, after);
   const std::int64_t footprint = row.memory.peak_bytes.value_or(0);
   if (request.options.l2 == "warm" && footprint <= device_.l2_bytes.value_or(0)) {
     row.flags.emplace_back("l2_resident");
@@ -314,19 +298,6 @@ void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, cons
   };
   row.counters = counter_session().measure(
       problem.dtype, prepare, [&] { launch(stream_); }, expected);
-}
-
-// Flags a row that is faster than the hardware can be.
-void CudaBackend::judge(Row& row) const {
-  if (!row.time_us || spec_ == nullptr) return;
-  const auto rate =
-      spec_->tensor_ops_per_clock_per_sm.find(std::string(to_string(row.problem.dtype)));
-  bool implausible = row.derived.hbm_gbps.value_or(0) > spec_->hbm_gbps;
-  if (rate != spec_->tensor_ops_per_clock_per_sm.end() && row.cycles_median) {
-    const double possible = rate->second * limits_.sm_count * *row.cycles_median;
-    implausible = implausible || row.model.flops > possible;
-  }
-  if (implausible) row.flags.emplace_back("implausible");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "common/two_level_memory.hpp"
 #include "core/error.hpp"
 #include "kernel.hpp"
+#include "model/gpu_spec.hpp"
 #include "registry.hpp"
 #include "verify/reference.hpp"
 #include "worker/backend.hpp"
@@ -151,6 +152,42 @@ TEST(FinishRow, RatesFromTimeAndCounters) {
   EXPECT_DOUBLE_EQ(*row.derived.hbm_gbps, 2000);
   EXPECT_DOUBLE_EQ(*row.derived.intensity_flop_per_byte, 200);
   EXPECT_DOUBLE_EQ(*row.derived.roof_pct, 100 * 400.0 / 700);
+}
+
+TEST(FlagImplausible, FasterThanTheCard) {
+  const GpuSpec& h200 = require_gpu("h200");
+  const double per_clock = h200.tensor_ops_per_clock_per_sm.at("bf16") * 132;
+  Row row;
+  row.problem.dtype = DType::bf16;
+  row.time_us = TimeUs{};
+  row.cycles_median = 1e6;
+  row.model.flops = 0.99e6 * per_clock;
+  row.derived.hbm_gbps = 0.99 * h200.hbm_gbps;
+  flag_implausible(row, h200, 132);
+  EXPECT_TRUE(row.flags.empty());
+  row.derived.hbm_gbps = 1.01 * h200.hbm_gbps;
+  flag_implausible(row, h200, 132);
+  row.derived.hbm_gbps = 0;
+  row.model.flops = 1.01e6 * per_clock;
+  flag_implausible(row, h200, 132);
+  EXPECT_EQ(row.flags, (std::vector<std::string>{"implausible", "implausible"}));
+}
+
+TEST(FinishRow, AShareOfTheRoofComesOnceTheRoofIsKnown) {
+  Row row;
+  row.model.flops = 4e9;
+  row.time_us = TimeUs{10, 10, 10, 10, 1, {10}, "cold", "burst", "event", "ci"};
+  row.counters.hbm_read_bytes = 15e6;
+  row.counters.hbm_write_bytes = 5e6;
+  finish_row(row, {});
+  EXPECT_FALSE(row.derived.roof_pct);
+  EXPECT_TRUE(row.missing.contains("derived.roof_pct"));
+  Ceilings roofs;
+  roofs.hbm_copy_gbps = 4000;
+  roofs.gemm_tflops["bf16"] = 800;
+  finish_row(row, roofs);
+  EXPECT_DOUBLE_EQ(*row.derived.roof_pct, 50);
+  EXPECT_FALSE(row.missing.contains("derived.roof_pct"));
 }
 
 // Every family's host algorithm against the reference: masks, GQA, odd sizes, distributions, SRAM.
