@@ -38,7 +38,7 @@ Ceilings device_ceilings(Connection& connection, const Hello& hello, bool refres
       // A damaged file is measured again and replaced.
     }
   }
-  const Ceilings measured = connection.ceilings(kTimeoutSeconds);
+  Ceilings measured = connection.ceilings(kTimeoutSeconds);
   if (!path.empty()) {
     try {
       std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);

@@ -123,6 +123,7 @@ Sweep resolve_sweep(const SweepFlags& flags, const Axes& defaults) {
 
 std::vector<PlanDevice> plan_devices(const std::vector<DeviceInfo>& devices) {
   std::vector<PlanDevice> on;
+  on.reserve(devices.size());
   for (const DeviceInfo& device : devices) {
     on.push_back({device.device, static_cast<int>(device.compute_capability.value_or(0))});
   }

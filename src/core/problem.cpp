@@ -1,5 +1,7 @@
 #include "core/problem.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -122,19 +124,13 @@ std::string invalid_reason(const Problem& p) {
 }
 
 std::string case_id(std::string_view kernel, const Problem& p) {
-  std::string id(kernel);
-  id += '/';
-  id += to_string(p.pass);
-  id += '/';
-  id += to_string(p.dtype);
-  id += "/b" + std::to_string(p.batch) + ".h" + std::to_string(p.heads_q) + ".kv" +
-        std::to_string(p.heads_kv);
-  id += "/q" + std::to_string(p.seqlen_q) + ".k" + std::to_string(p.seqlen_kv);
-  id += "/d" + std::to_string(p.headdim);
-  if (p.headdim_v != p.headdim) id += "-" + std::to_string(p.headdim_v);
-  id += '/' + mask_label(p.mask);
-  if (p.distribution != Distribution::normal) id += "/" + std::string(to_string(p.distribution));
-  for (const auto& [key, value] : p.options) id += "/" + key + "=" + value;
+  std::string id = fmt::format("{}/{}/{}/b{}.h{}.kv{}/q{}.k{}/d{}", kernel, to_string(p.pass),
+                               to_string(p.dtype), p.batch, p.heads_q, p.heads_kv, p.seqlen_q,
+                               p.seqlen_kv, p.headdim);
+  if (p.headdim_v != p.headdim) id += fmt::format("-{}", p.headdim_v);
+  id += fmt::format("/{}", mask_label(p.mask));
+  if (p.distribution != Distribution::normal) id += fmt::format("/{}", to_string(p.distribution));
+  for (const auto& [key, value] : p.options) id += fmt::format("/{}={}", key, value);
   return id;
 }
 

@@ -86,7 +86,7 @@ std::int64_t parse_count(std::string_view text, std::string_view flag) {
   if (suffix == "k") {
     unit = 1024;
   } else if (suffix == "m") {
-    unit = 1024 * 1024;
+    unit = std::int64_t{1024} * 1024;
   } else if (!suffix.empty()) {
     fail(flag, text, "is not a whole number", hint);
   }
@@ -150,7 +150,7 @@ double parse_percent(std::string_view text, std::string_view flag) {
 }
 
 std::string format_count(std::int64_t value) {
-  constexpr std::int64_t kMega = 1024 * 1024;
+  constexpr std::int64_t kMega = std::int64_t{1024} * 1024;
   if (value != 0 && value % kMega == 0) return fmt::format("{}m", value / kMega);
   if (value != 0 && value % 1024 == 0) return fmt::format("{}k", value / 1024);
   return fmt::format("{}", value);

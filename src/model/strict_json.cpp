@@ -134,7 +134,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     if (open_.empty()) {
       root_ = std::move(node);
     } else if (open_.back().node.kind == JsonNode::Kind::object) {
-      open_.back().node.members.emplace_back(std::move(open_.back().key), std::move(node));
+      open_.back().node.members.push_back({std::move(open_.back().key), std::move(node)});
     } else {
       open_.back().node.items.push_back(std::move(node));
     }
@@ -185,15 +185,15 @@ const std::vector<JsonNode>& JsonNode::as_array() const {
   return items;
 }
 
-const std::vector<std::pair<std::string, JsonNode>>& JsonNode::as_object() const {
+const std::vector<JsonMember>& JsonNode::as_object() const {
   require(*this, kind == Kind::object, "an object");
   return members;
 }
 
 const JsonNode* JsonNode::find(std::string_view key) const {
   const auto found = std::find_if(members.begin(), members.end(),
-                                  [&](const auto& member) { return member.first == key; });
-  return found == members.end() ? nullptr : &found->second;
+                                  [&](const auto& member) { return member.key == key; });
+  return found == members.end() ? nullptr : &found->value;
 }
 
 const JsonNode& JsonNode::at(std::string_view key) const {

@@ -28,8 +28,7 @@ std::string joined(const std::vector<std::string>& items) {
 std::string missing_text(const Row& row) {
   std::string text;
   for (const auto& [path, reason] : row.missing) {
-    if (!text.empty()) text += "; ";
-    text += path + ": " + reason;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", path, reason);
   }
   return text;
 }
