@@ -32,9 +32,13 @@ check_format() {
   git ls-files -z '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs -0 -r clang-format --dry-run -Werror
 }
 
+# Every source that the host build compiles.
 check_tidy() {
-  git ls-files -z 'src/record/*.cpp' 'src/worker/protocol.cpp' |
-    xargs -0 -n 1 -P "$jobs" clang-tidy --quiet -p build-test-host 2> "$results/tidy.err"
+  git ls-files 'src/*.cpp' 'kernels/*.cpp' |
+    while read -r file; do
+      if grep -q "\"$PWD/$file\"" build-test-host/compile_commands.json; then echo "$file"; fi
+    done |
+    xargs -n 1 -P "$jobs" clang-tidy --quiet -p build-test-host 2> "$results/tidy.err"
 }
 
 # build FOLDER OPTIONS...: configures and builds; the log stays in FOLDER/build.log.

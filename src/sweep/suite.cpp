@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kFolder = "suites/";
 constexpr std::string_view kExtension = ".json";
 constexpr std::string_view kGpuSpecs = "suites/gpus.json";  // lies beside the suites
-constexpr std::uintmax_t kMaxBytes = 1024 * 1024;
+constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1024} * 1024;
 
 // A value as the text that its flag would take.
 std::string axis_text(const JsonNode& node) {

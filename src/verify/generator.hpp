@@ -86,7 +86,8 @@ ROOFLASH_HD inline std::int64_t normal_fixed(std::uint64_t bits) {
     tail <<= 1U;
     ++octave;
   }
-  std::int64_t z = kTable[kOctaves * 8];
+  constexpr int kFar = kOctaves * 8;  // the last entry
+  std::int64_t z = kTable[kFar];
   if (octave < kOctaves) {
     // Distance below the octave's upper end, in 2^-39 of the octave: 3 bits of index, 36 within.
     const std::uint64_t below = ((std::uint64_t{1} << 40U) - 1) - tail;
