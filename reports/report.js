@@ -18,6 +18,7 @@
     return value.toFixed(Math.max(0, Math.min(12, digits - 1 - exponent)));
   };
   const count = (value) => value >= 1024 && value % 1024 === 0 ? `${value / 1024}k` : `${value}`;
+  const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
   const bytes = (value) => {
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let i = 0;
@@ -55,7 +56,7 @@
     const p = row.problem;
     let facet = `${p.pass} ${p.dtype} d${p.headdim}`;
     if (p.headdim_v !== p.headdim) facet += `-${p.headdim_v}`;
-    facet += `, ${p.heads_q} heads`;
+    facet += `, ${counted(p.heads_q, "head")}`;
     if (p.heads_kv !== p.heads_q) facet += ` on ${p.heads_kv}`;
     if (p.distribution !== "normal") facet += `, ${p.distribution}`;
     for (const [name, value] of Object.entries(p.options)) facet += `, ${name}=${value}`;
@@ -252,7 +253,7 @@
     }
     const box = {left: 62, right: 570, top: 10, bottom: 372};
     const {figure, svg, id} = addFigure(container, title,
-        `Log-log roofline: TFLOPS against FLOP per HBM byte for ${data.length} rows.`, 600, 420);
+        `Log-log roofline: TFLOPS against FLOP per HBM byte for ${counted(data.length, "row")}.`, 600, 420);
     const x = d3.scaleLog().domain(frame.x).range([box.left, box.right]);
     const y = d3.scaleLog().domain(frame.y).range([box.bottom, box.top]);
     const decades = (scale) => scale.ticks().filter((v) => Number.isInteger(Math.log10(v)) ||
@@ -287,7 +288,9 @@
           (off.length > 20 ? ` and ${off.length - 20} more` : ""));
     }
     const bare = data.length - shown.length;
-    if (bare) note(figure, `${bare} rows are not drawn: their HBM bytes were not measured.`);
+    if (bare) {
+      note(figure, `Without measured HBM bytes, and so not drawn: ${counted(bare, "row")}.`);
+    }
   }
 
   // ---- Throughput and bytes ----------------------------------------------------------------------

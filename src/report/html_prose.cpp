@@ -138,9 +138,9 @@ std::string verdict_html(std::span<const Record> records) {
     }
     const Tool& tool = record.tool;
     out += fmt::format(
-        "<p class=\"strip\"><strong>{}{} rows: {}</strong> <span>{}</span> "
+        "<p class=\"strip\"><strong>{}{}: {}</strong> <span>{}</span> "
         "<span>rooflash {} {}{}</span></p>\n",
-        run_name(records, i), record.rows.size(), status_counts(record),
+        run_name(records, i), counted(std::ssize(record.rows), "row"), status_counts(record),
         escape_html(record.environment.date), escape_html(tool.version), escape_html(tool.commit),
         tool.dirty ? ", modified" : "");
   }

@@ -135,9 +135,9 @@ DataTable ranking_table(std::span<const Record> records) {
       if (records.size() > 1) device += fmt::format(" run {}", i + 1);
       DataCell speedup = text_cell("reference");
       if (rank.speedup) {
-        speedup = {
-            fmt::format("{}x {} ({} cases)", significant(*rank.speedup), rank.slowest, rank.common),
-            rank.speedup};
+        speedup = {fmt::format("{}x {} ({})", significant(*rank.speedup), rank.slowest,
+                               counted(rank.common, "case")),
+                   rank.speedup};
       } else if (rank.kernel != rank.slowest) {
         speedup = text_cell("n/a: no common case");
       }

@@ -84,7 +84,7 @@ std::string render_markdown(const Record& record) {
   }
   const Pivot grid = pivot(record);
   for (const std::string& sentence : summary_sentences(grid)) out += "- " + sentence + "\n";
-  out += fmt::format("- {} rows: {}\n", record.rows.size(), status_counts(record));
+  out += fmt::format("- {}: {}\n", counted(std::ssize(record.rows), "row"), status_counts(record));
   for (const Warning& warning : warnings(record)) {
     out += fmt::format("- WARN {}: {}\n", escaped(warning.what), warning.action);
   }

@@ -152,8 +152,8 @@ std::string group_title(const Group& group) {
   const Problem& p = *group.problem;
   std::string text = fmt::format("{} {} d{}", to_string(p.pass), to_string(p.dtype), p.headdim);
   if (p.headdim_v != p.headdim) text += fmt::format("-{}", p.headdim_v);
-  text += fmt::format(" {}, {} heads", mask_text(p.mask), p.heads_q);
-  if (p.heads_kv != p.heads_q) text += fmt::format(" on {} KV heads", p.heads_kv);
+  text += fmt::format(" {}, {}", mask_text(p.mask), counted(p.heads_q, "head"));
+  if (p.heads_kv != p.heads_q) text += " on " + counted(p.heads_kv, "KV head");
   if (p.distribution != Distribution::normal) {
     text += fmt::format(", {} inputs", to_string(p.distribution));
   }
@@ -212,6 +212,10 @@ CellText cell_text(const Cell& cell, const Roofs& roofs) {
   text.hbm = ratio ? significant(*ratio) + "x" : "n/a";
   if (has_flag(row, "implausible")) text.tflops += "!";
   return text;
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string significant(double value, int digits) {

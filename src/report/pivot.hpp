@@ -58,6 +58,9 @@ struct CellText {
 };
 CellText cell_text(const Cell& cell, const Roofs& roofs);
 
+// "1 row", "96 rows".
+std::string counted(std::int64_t count, std::string_view noun);
+
 // `value` with `digits` significant digits, never with an exponent.
 std::string significant(double value, int digits = 3);
 

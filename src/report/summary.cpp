@@ -123,11 +123,10 @@ std::vector<std::string> summary_sentences(const Pivot& pivot) {
       if (*other == winner || speed.cases == 0) continue;
       const bool faster = speed.value() >= 1;
       const double factor = faster ? speed.value() : 1 / speed.value();
-      sentences.push_back(fmt::format("{} is {}x {} than {} (geomean of {} case{}{})",
-                                      printable(winner), significant(factor, factor < 2 ? 3 : 2),
-                                      faster ? "faster" : "slower", printable(*other), speed.cases,
-                                      speed.cases == 1 ? "" : "s",
-                                      devices.size() > 1 ? ", " + printable(device) : ""));
+      sentences.push_back(fmt::format(
+          "{} is {}x {} than {} (geomean of {}{})", printable(winner),
+          significant(factor, factor < 2 ? 3 : 2), faster ? "faster" : "slower", printable(*other),
+          counted(speed.cases, "case"), devices.size() > 1 ? ", " + printable(device) : ""));
     }
   }
   return sentences;
@@ -179,8 +178,7 @@ std::vector<Warning> warnings(const Record& record) {
   for (const Rule& rule : rules) {
     const auto rows = std::count_if(record.rows.begin(), record.rows.end(), rule.applies);
     if (rows) {
-      result.push_back(
-          {fmt::format("{} ({} row{})", rule.what, rows, rows == 1 ? "" : "s"), rule.action});
+      result.push_back({fmt::format("{} ({})", rule.what, counted(rows, "row")), rule.action});
     }
   }
   std::set<std::string> roofless;

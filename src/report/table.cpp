@@ -107,10 +107,11 @@ void write_header(Writer& writer, const Record& record) {
   for (const Row& row : record.rows) {
     if (row.time_us) l2 = row.time_us->l2;
   }
-  writer.wrapped(fmt::format("suite {}  {} rows: {}  times: median, {} L2",
-                             record.suite.empty() ? "(axes)" : printable(record.suite),
-                             record.rows.size(), status_counts(record), printable(l2)),
-                 2);
+  writer.wrapped(
+      fmt::format("suite {}  {}: {}  times: median, {} L2",
+                  record.suite.empty() ? "(axes)" : printable(record.suite),
+                  counted(std::ssize(record.rows), "row"), status_counts(record), printable(l2)),
+      2);
 }
 
 std::string render_cell(const Writer& writer, const Cell& cell, const Roofs& roofs, bool fastest) {

@@ -6,6 +6,7 @@
 
 #include "fixture.hpp"
 #include "report/formats.hpp"
+#include "report/html.hpp"
 #include "report/pivot.hpp"
 #include "report/summary.hpp"
 #include "report/table.hpp"
@@ -231,6 +232,24 @@ TEST(Text, IsDeterministic) {
   EXPECT_EQ(render_markdown(record), render_markdown(fixture::sweep_record(true)));
   EXPECT_EQ(render_csv(record), render_csv(fixture::sweep_record(true)));
   EXPECT_TRUE(contains(render_table(Record{}, {}), "no rows"));
+}
+
+TEST(Text, OneIsNoPlural) {
+  EXPECT_EQ(counted(0, "row"), "0 rows");
+  EXPECT_EQ(counted(1, "row"), "1 row");
+  EXPECT_EQ(counted(96, "row"), "96 rows");
+  Problem p = fixture::problem(DType::bf16, 128, 512, true);
+  p.heads_q = p.heads_kv = 1;
+  Record record;
+  record.suite = "one";
+  record.rows = {fixture::row("fa2", p, 250, 1.0, true)};
+  const std::string table = render_table(record, {});
+  EXPECT_TRUE(contains(table, "suite one  1 row: 1 ok")) << table;
+  EXPECT_TRUE(contains(table, "causal, 1 head  [")) << table;
+  EXPECT_TRUE(contains(render_markdown(record), "- 1 row: 1 ok\n"));
+  EXPECT_TRUE(contains(html_report({&record, 1}, {}), ">1 row: 1 ok<"));
+  record.rows.front().problem.heads_q = 2;
+  EXPECT_TRUE(contains(render_table(record, {}), "causal, 2 heads on 1 KV head  ["));
 }
 
 TEST(Significant, NeverUsesAnExponent) {
