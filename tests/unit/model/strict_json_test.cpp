@@ -22,8 +22,8 @@ TEST(StrictJson, KeepsValuesOrderAndLines) {
       "{\n \"z\": [1, 2.5,\n true],\n \"a\": {\"n\": null},\n \"s\": \"x\\ny\"\n}", "f.json");
   const auto& members = root.as_object();
   ASSERT_EQ(members.size(), 3U);
-  EXPECT_EQ(members[0].first, "z");
-  EXPECT_EQ(members[1].first, "a");
+  EXPECT_EQ(members[0].key, "z");
+  EXPECT_EQ(members[1].key, "a");
   EXPECT_EQ(root.at("z").line, 2);
   EXPECT_EQ(root.at("a").line, 4);
   EXPECT_EQ(root.at("s").line, 5);
