@@ -18,7 +18,7 @@
     return value.toFixed(Math.max(0, Math.min(12, digits - 1 - exponent)));
   };
   const count = (value) => value >= 1024 && value % 1024 === 0 ? `${value / 1024}k` : `${value}`;
-  const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+  const plural = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
   const bytes = (value) => {
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let i = 0;
@@ -56,7 +56,7 @@
     const p = row.problem;
     let facet = `${p.pass} ${p.dtype} d${p.headdim}`;
     if (p.headdim_v !== p.headdim) facet += `-${p.headdim_v}`;
-    facet += `, ${counted(p.heads_q, "head")}`;
+    facet += `, ${plural(p.heads_q, "head")}`;
     if (p.heads_kv !== p.heads_q) facet += ` on ${p.heads_kv}`;
     if (p.distribution !== "normal") facet += `, ${p.distribution}`;
     for (const [name, value] of Object.entries(p.options)) facet += `, ${name}=${value}`;
@@ -243,6 +243,21 @@
     });
   }
 
+  // Which mark is which kernel, bottom right, far below the roofs.
+  function addKey(svg, data, box) {
+    const shown = kernels.filter((kernel) => data.some((p) => p.kernel === kernel)).slice(0, 10);
+    const rows = svg.append("g").selectAll("g").data(shown).enter().append("g")
+        .attr("class", (kernel) => `key ${kernelClass(kernel)}`)
+        .attr("transform", (_, i) =>
+            `translate(${box.right - 12},${box.bottom - 12 - 16 * (shown.length - 1 - i)})`);
+    rows.each(function(kernel) {
+      const simulated = data.filter((p) => p.kernel === kernel).every((p) => p.sim);
+      addMark(d3.select(this).append("g").attr("class", simulated ? "sim" : ""), kernel, simulated);
+    });
+    rows.append("text").attr("class", "halo").attr("text-anchor", "end").attr("x", -9)
+        .attr("y", 4).text((kernel) => kernel);
+  }
+
   function drawRoofline(container, data, run, device, gpu, dtype) {
     const roofs = roofsOf(run, device, gpu), frame = roofFrame(roofs);
     const where = data[0].where, title = `${dtype} on ${gpu || device} (${where})`;
@@ -253,7 +268,7 @@
     }
     const box = {left: 62, right: 570, top: 10, bottom: 372};
     const {figure, svg, id} = addFigure(container, title,
-        `Log-log roofline: TFLOPS against FLOP per HBM byte for ${counted(data.length, "row")}.`, 600, 420);
+        `Log-log roofline: TFLOPS against FLOP per HBM byte for ${plural(data.length, "row")}.`, 600, 420);
     const x = d3.scaleLog().domain(frame.x).range([box.left, box.right]);
     const y = d3.scaleLog().domain(frame.y).range([box.bottom, box.top]);
     const decades = (scale) => scale.ticks().filter((v) => Number.isInteger(Math.log10(v)) ||
@@ -281,6 +296,7 @@
         .append("circle").attr("class", (p) => `compulsory ${kernelClass(p.kernel)}`)
         .attr("r", 3).attr("cx", (p) => x(p.xc)).attr("cy", (p) => y(p.tflops));
     addPoints(svg, onFrame, (p) => x(p.x), (p) => y(p.tflops));
+    addKey(svg, onFrame, box);
     const off = shown.filter((p) => !onFrame.includes(p));
     if (off.length) {
       note(figure, `Outside the frame: ${off.slice(0, 20).map((p) =>
@@ -289,7 +305,7 @@
     }
     const bare = data.length - shown.length;
     if (bare) {
-      note(figure, `Without measured HBM bytes, and so not drawn: ${counted(bare, "row")}.`);
+      note(figure, `Without measured HBM bytes, and so not drawn: ${plural(bare, "row")}.`);
     }
   }
 
