@@ -34,7 +34,7 @@ skips=0
 # What is in build/ can run here: a folder from elsewhere may hold less.
 usable() {
   [ -x build/rooflash ] && [ -x build/test_gpu_kernels ] &&
-    build/rooflash-worker --devices > "$out/devices.log" 2>&1
+    build/rooflash-worker --devices >> "$out/configure.log" 2>&1
 }
 
 if cmake -S . -B build -G Ninja -DROOFLASH_CUDA=ON -DROOFLASH_TESTS=ON > "$out/configure.log" 2>&1; then
