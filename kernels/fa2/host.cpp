@@ -16,11 +16,6 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-std::string limits(const Problem& p) {
-  if (p.headdim % 8 == 0 && p.headdim_v % 8 == 0) return {};
-  return "fa2 loads 16 bytes at a time: head dims must be multiples of 8";
-}
-
 // Head dim of the compiled variant that serves the problem: rows are padded to it in SRAM.
 std::int64_t padded_headdim(const Problem& p) {
   return std::max(p.headdim, p.headdim_v) <= 64 ? 64 : 128;
@@ -35,6 +30,23 @@ Tile choose_tile(const Problem& p, std::int64_t sram_bytes) {
   const Tile compiled = padded_headdim(p) == 64 ? Tile{Config<64>::kBlockM, Config<64>::kBlockN}
                                                 : Tile{Config<128>::kBlockM, Config<128>::kBlockN};
   return fit_tile(compiled, sram_bytes, [&](Tile tile) { return needed_bytes(p, tile); });
+}
+
+std::string limits(const Problem& p) {
+  if (p.headdim % 8 != 0 || p.headdim_v % 8 != 0) {
+    return "fa2 loads 16 bytes at a time: head dims must be multiples of 8";
+  }
+  // Rows and blocks are counted in 32 bits, with room for the last tile.
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 30;
+  if (p.seqlen_q > kMostRows || p.seqlen_kv > kMostRows) {
+    return "fa2 takes at most 2^30 queries and keys";
+  }
+  const Tile tile = choose_tile(p, std::numeric_limits<std::int64_t>::max());
+  if (p.batch * p.heads_q * ceil_div(p.seqlen_q, tile.block_q) >
+      std::numeric_limits<std::int32_t>::max()) {
+    return "fa2 takes at most 2^31 - 1 query blocks";
+  }
+  return {};
 }
 
 // Key blocks [begin, end) that some row of the query block sees. Both ends of the visible range

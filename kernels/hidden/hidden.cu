@@ -121,7 +121,7 @@ Launch faulty_launch(Fault fault, const Problem& p, const Tensors& t) {
       case Fault::hang: {
         int* never = nullptr;
         check_launch(cudaMalloc(&never, sizeof(int)), "allocating the flag");
-        check_launch(cudaMemset(never, 0, sizeof(int)), "clearing the flag");
+        check_launch(cudaMemsetAsync(never, 0, sizeof(int), stream), "clearing the flag");
         rf_test_spin<<<1, 1, 0, stream>>>(never);
         break;
       }

@@ -49,6 +49,9 @@ class PointerArray {
     check_launch(cudaMalloc(&data_, bytes), "allocating GEMM pointers");
     check_launch(cudaMemcpy(data_, pointers.data(), bytes, cudaMemcpyHostToDevice),
                  "copying GEMM pointers");
+    // From pageable memory the call may return before the copy has landed, and the launches run on
+    // a stream that does not wait for it.
+    check_launch(cudaStreamSynchronize(cudaStreamLegacy), "copying GEMM pointers");
   }
   ~PointerArray() { (void)cudaFree(data_); }
   PointerArray(const PointerArray&) = delete;

@@ -35,6 +35,13 @@ RowKey key_of(const Row& row) {
   return {row.case_id, row.device, row.round};
 }
 
+// What a library or a dying worker said may name folders of this machine.
+void hide_folders(Row& row) {
+  row.reason = without_folders(row.reason);
+  row.counters.reason = without_folders(row.counters.reason);
+  for (auto& [field, reason] : row.missing) reason = without_folders(reason);
+}
+
 class Runner {
  public:
   explicit Runner(const SweepRun& run) : run_(run) {}
@@ -99,6 +106,22 @@ class Runner {
         environment.visible_devices = hello.environment.visible_devices;
       }
       add_datasheet(hello.device);
+      if (!run_.quiet) warn_device(hello.device);
+    }
+  }
+
+  static void warn_device(const DeviceInfo& device) {
+    if (device.other_processes.value_or(0) > 0) {
+      print_message(
+          fmt::format("warning: {} other processes are on {}; times will vary, and rows "
+                      "are flagged shared_gpu\nhint: nvidia-smi lists them",
+                      *device.other_processes, device.device));
+    }
+    if (device.mig.value_or(false)) {
+      print_message(
+          fmt::format("warning: {} is in MIG mode: a slice has its share of the SMs, the "
+                      "L2 and the HBM, so the datasheet's roofs do not hold for it",
+                      device.device));
     }
   }
 
@@ -183,6 +206,7 @@ class Runner {
                       const std::string repro = kept.repro;
                       kept = row;
                       kept.repro = repro;
+                      hide_folders(kept);
                       finish_row(kept, ceilings_of(kept.device));
                       if (journal_) journal_->append(kept);
                       progress.row_done(kept);

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -106,7 +107,18 @@ std::string toolkit_version() {
 
 std::string visible_devices() {
   const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
-  return value != nullptr ? value : "";
+  std::string text = value != nullptr ? value : "";
+  for (const std::string_view prefix : {"GPU-", "MIG-"}) {
+    std::size_t at = 0;
+    while ((at = text.find(prefix, at)) != std::string::npos) {
+      at += prefix.size();
+      const std::size_t length = std::min(text.find(',', at), text.size()) - at;
+      const std::string hash = hash_hex(std::string_view(text).substr(at, length));
+      text.replace(at, length, hash);
+      at += hash.size();
+    }
+  }
+  return text;
 }
 
 }  // namespace rooflash

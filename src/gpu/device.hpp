@@ -24,6 +24,6 @@ std::string pci_bus_id(int ordinal);
 DeviceLimits device_limits(int ordinal);
 
 std::string toolkit_version();  // of the build: "13.0"
-std::string visible_devices();  // CUDA_VISIBLE_DEVICES, "" where not set
+std::string visible_devices();  // CUDA_VISIBLE_DEVICES with UUIDs hashed, "" where not set
 
 }  // namespace rooflash

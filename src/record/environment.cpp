@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 
@@ -67,6 +70,26 @@ std::vector<std::string> without_paths(const std::vector<std::string>& argv) {
     // The program itself may be named relative to a folder that is gone by now.
     const bool path = kept.empty() || is_path(value);
     kept.push_back(path ? argument.substr(0, flag) + base_name(value) : argument);
+  }
+  return kept;
+}
+
+std::string without_folders(std::string_view text) {
+  const auto in_path = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr("/._-+~@", c) != nullptr;
+  };
+  std::string kept;
+  while (!text.empty()) {
+    const bool starts = text.front() == '/' && (kept.empty() || !in_path(kept.back()));
+    if (!starts) {
+      kept += text.front();
+      text.remove_prefix(1);
+      continue;
+    }
+    const auto end = std::find_if_not(text.begin(), text.end(), in_path);
+    const auto length = static_cast<std::size_t>(end - text.begin());
+    kept += length == 1 ? "/" : base_name(text.substr(0, length));
+    text.remove_prefix(length);
   }
   return kept;
 }

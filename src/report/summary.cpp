@@ -159,6 +159,8 @@ std::vector<Warning> warnings(const Record& record) {
        "timed without verification, no gate accepts it", "run without --verify off"},
       {flag("shared_gpu"), "GPU shared with other processes",
        "stop them (nvidia-smi lists them) and run again"},
+      {[](const Row& row) { return row.derived.roof_pct.value_or(0) > 100; },
+       "above a measured roof", "measure the roofs again: rooflash ceilings --refresh"},
       {flag("clock_unsettled"), "SM clock moved by over 2 %",
        "compare within this run only, or run more --rounds"},
       {counters("no_permission"), "no hardware counters, not permitted",

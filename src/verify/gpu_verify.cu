@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
     if (lane == 0) {
       scores[j] = exact * a.scale;
       const float scaled = single * static_cast<float>(a.scale);
-      const float kept = as_float(rounded<Out>(scaled));
+      const float kept = as_float(rounded<T>(scaled));
       eager[j] = isfinite(kept) ? kept : scaled;
     }
   }
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
 #pragma unroll 1
   for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
     scores[j] = exp(scores[j] - largest) / sum;
-    eager[j] = as_float(rounded<Out>(expf(eager[j] - eager_largest) / eager_sum));
+    eager[j] = as_float(rounded<T>(expf(eager[j] - eager_largest) / eager_sum));
   }
   __syncthreads();
   const bool empty = row.begin >= row.end;
@@ -183,8 +183,8 @@ VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& 
   const DeviceBuffer scores(n * keys * 8), eager_scores(n * keys * 4);
   const DeviceBuffer ref_o(n * width * 8), eager_o(n * width * 4), actual_o(n * width * 4);
   const DeviceBuffer ref_lse(n * 8), eager_lse(n * 4), actual_lse(n * 4), nonfinite(8);
-  ROOFLASH_CUDA(
-      cudaMemcpy(device_rows.get(), rows.data(), device_rows.bytes(), cudaMemcpyHostToDevice));
+  ROOFLASH_CUDA(cudaMemcpyAsync(device_rows.get(), rows.data(), device_rows.bytes(),
+                                cudaMemcpyHostToDevice, stream));
   ROOFLASH_CUDA(cudaMemsetAsync(nonfinite.get(), 0, 8, stream));
   ReferenceArguments a{};
   a.q = t.q;

@@ -53,6 +53,9 @@ Row start_row(const CaseRequest& request, const DeviceInfo& device);
 // figures are made; the driver, which keeps the measured roofs, finishes each row once more.
 void finish_row(Row& row, const Ceilings& ceilings);
 
+// Gives each empty figure of an ok row a reason in `row.missing`, unless one is there.
+void explain_missing(Row& row);
+
 // Flags a finished row as "implausible" where it is faster than the card can be: above the
 // datasheet's HBM rate, or above the tensor operations per clock times the row's own cycles.
 void flag_implausible(Row& row, const GpuSpec& spec, int sm_count);

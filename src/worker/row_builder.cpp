@@ -1,3 +1,6 @@
+#include <string>
+#include <utility>
+
 #include "core/error.hpp"
 #include "kernel.hpp"
 #include "model/cost.hpp"
@@ -79,6 +82,61 @@ void finish_row(Row& row, const Ceilings& ceilings) {
   row.missing.erase("derived.roof_pct");
   derived.roof_pct = roof_pct(*derived.tflops, *derived.intensity_flop_per_byte,
                               *ceilings.hbm_copy_gbps, peak->second);
+}
+
+void explain_missing(Row& row) {
+  if (row.status != Status::ok) return;  // the row's own reason says it
+  const auto explain = [&](const std::string& path, bool has_value, const std::string& reason) {
+    const std::string parent = path.substr(0, path.find('.'));
+    if (!has_value && !row.missing.contains(parent)) row.missing.try_emplace(path, reason);
+  };
+  const bool timed = row.time_us.has_value();
+  const auto measured = [&](const std::string& path, bool has_value, const std::string& reason) {
+    explain(path, has_value,
+            row.simulated ? "simulated device" : (timed ? reason : "the case was not timed"));
+  };
+  explain("time_us", timed, "only verification was asked for");
+  measured("clock_mhz", row.clock_mhz.has_value(), "no clock stamps");
+  measured("cycles.median", row.cycles_median.has_value(), "no clock stamps");
+  measured("power_w", row.power_w.has_value(), "NVML does not tell");
+  measured("temperature_c", row.temperature_c.has_value(), "NVML does not tell");
+  measured("kernels_run", !row.kernels_run.empty(), "no launch was recorded");
+
+  const Resources& used = row.resources;
+  const std::pair<const char*, bool> resources[] = {{"registers", used.registers.has_value()},
+                                                    {"spill_bytes", used.spill_bytes.has_value()},
+                                                    {"smem_bytes", used.smem_bytes.has_value()},
+                                                    {"threads", used.threads.has_value()},
+                                                    {"grid", used.grid.has_value()},
+                                                    {"waves", used.waves.has_value()},
+                                                    {"code_bytes", used.code_bytes.has_value()}};
+  if (row.simulated) row.missing.try_emplace("resources", "simulated device");
+  for (const auto& [name, has_value] : resources) {
+    explain(std::string("resources.") + name, has_value, "the CUDA runtime does not tell");
+  }
+  const ModelFigures& model = row.model;
+  const std::string unknown = "there is no model of this kernel on this card";
+  explain("model.predicted_sm_l2_bytes", model.predicted_sm_l2_bytes.has_value(), unknown);
+  explain("model.predicted_hbm_bytes", model.predicted_hbm_bytes.has_value(), unknown);
+  explain("model.predicted_time_us", model.predicted_time_us.has_value(), unknown);
+
+  const std::string dtype(to_string(row.problem.dtype));
+  if (row.counters.status == "ok") {
+    const std::string uncounted = "no tensor operations with " + dtype + " inputs are counted";
+    explain("counters.tensor_ops", row.counters.tensor_ops.has_value(), uncounted);
+    explain("counters.tensor_pipe_pct", row.counters.tensor_pipe_pct.has_value(), uncounted);
+  }
+  const Derived& derived = row.derived;
+  const std::pair<const char*, bool> rates[] = {
+      {"tflops", derived.tflops.has_value()},
+      {"hardware_tflops", derived.hardware_tflops.has_value()},
+      {"hbm_gbps", derived.hbm_gbps.has_value()},
+      {"intensity_flop_per_byte", derived.intensity_flop_per_byte.has_value()},
+      {"roof_pct", derived.roof_pct.has_value()}};
+  for (const auto& [name, has_value] : rates) {
+    measured(std::string("derived.") + name, has_value,
+             "counters were not read (" + row.counters.status + ")");
+  }
 }
 
 void flag_implausible(Row& row, const GpuSpec& spec, int sm_count) {

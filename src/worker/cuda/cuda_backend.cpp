@@ -1,5 +1,6 @@
 // One real GPU: runs a case from its inputs to its counters.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -66,6 +67,11 @@ class CudaBackend : public Backend {
               Row& row);
   void time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase, Row& row);
   void count(const CaseRequest& request, const Traffic& traffic, const Launch& launch, Row& row);
+  // Whether another process had a context here at the start, or came since.
+  bool is_shared() const {
+    return device_.other_processes.value_or(0) > 0 ||
+           nvml_.facts().compute_processes.value_or(0) > processes_with_own_;
+  }
   CounterSession& counter_session() {
     if (!counters_) counters_ = std::make_unique<CounterSession>(ordinal_);
     return *counters_;
@@ -78,6 +84,7 @@ class CudaBackend : public Backend {
   int ordinal_;
   DeviceStream stream_;
   Timer timer_;
+  std::int64_t processes_with_own_ = nvml_.facts().compute_processes.value_or(0);
   BufferPool pool_;
   std::unique_ptr<CounterSession> counters_;
   bool lost_ = false;
@@ -97,7 +104,7 @@ void end_row(Row& row, Status status, std::string reason) {
 void add_timing(Row& row, Timing timing, const NvmlSnapshot& before, const NvmlSnapshot& after) {
   if (timing.clock_mhz.samples.empty()) {
     row.missing["clock_mhz"] = "no SM wrote both clock stamps of every sample";
-    row.missing["cycles"] = row.missing["clock_mhz"];
+    row.missing["cycles.median"] = row.missing["clock_mhz"];
   } else {
     row.clock_mhz = std::move(timing.clock_mhz);
     row.cycles_median = timing.cycles_median;
@@ -117,6 +124,16 @@ void add_timing(Row& row, Timing timing, const NvmlSnapshot& before, const NvmlS
     const auto found = after.missing.find(field);
     if (found != after.missing.end()) row.missing[field] = found->second;
   }
+}
+
+// A launch that ends up in another family's kernels must not carry this one's name. A family's own
+// kernels live in namespace rooflash::NAME.
+bool ran_family(const std::vector<std::string>& kernels_run, const Kernel& kernel) {
+  const std::string own =
+      fmt::format("rooflash::{}::", kernel.hidden ? "hidden" : std::string_view(kernel.name));
+  return std::any_of(kernels_run.begin(), kernels_run.end(), [&](const std::string& symbol) {
+    return symbol.find(own) != std::string::npos;
+  });
 }
 
 Row CudaBackend::run(const CaseRequest& request, const PhaseSink& phase) {
@@ -149,6 +166,7 @@ Row CudaBackend::run(const CaseRequest& request, const PhaseSink& phase) {
     lost_ = cudaDeviceSynchronize() != cudaSuccess;
     end_row(row, Status::failed, error.what());
   }
+  explain_missing(row);
   return row;
 }
 
@@ -206,7 +224,12 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, R
   row.kernels_run = std::move(ran.names);
   if (!ran.missing.empty()) row.missing["kernels_run"] = ran.missing;
   stream_.synchronize();
-  if (device_.other_processes.value_or(0) > 0) row.flags.emplace_back("shared_gpu");
+  if (ran.missing.empty() && !ran_family(row.kernels_run, *kernel)) {
+    return end_row(
+        row, Status::failed,
+        fmt::format("ran {}, and no kernel of {}", fmt::join(row.kernels_run, ", "), kernel->name));
+  }
+  if (is_shared()) row.flags.emplace_back("shared_gpu");
   finish_row(row, {});
   if (spec_ != nullptr) flag_implausible(row, *spec_, limits_.sm_count);
   row.status = Status::ok;
@@ -298,6 +321,11 @@ void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, cons
   };
   row.counters = counter_session().measure(
       problem.dtype, prepare, [&] { launch(stream_); }, expected);
+  const auto output =
+      static_cast<double>(o_elements(problem) * size_bytes(output_dtype(problem.dtype)));
+  if (row.counters.hbm_write_bytes.value_or(output) < 0.5 * output) {
+    row.flags.emplace_back("output_in_l2");  // the intensity is higher than a longer run would show
+  }
 }
 
 }  // namespace

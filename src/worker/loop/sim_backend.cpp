@@ -88,6 +88,8 @@ class SimBackend : public Backend {
     } catch (const std::bad_alloc&) {
       end(row, Status::failed, "the host algorithm ran out of the host's memory");
     }
+    row.counters.status = "unavailable";
+    row.counters.reason = "simulated device";
     finish_row(row, ceilings_);
     explain_missing(row);
     return row;
@@ -126,7 +128,6 @@ class SimBackend : public Backend {
     }
     if (request.options.verify == "only") {
       row.status = Status::ok;
-      row.missing["time_us"] = "only verification was asked for";
       return;
     }
     phase("timed");
@@ -160,16 +161,6 @@ class SimBackend : public Backend {
 
   std::int64_t sram_bytes(const CaseRequest& request) const {
     return request.options.sram_bytes > 0 ? request.options.sram_bytes : spec_.smem_per_block_bytes;
-  }
-
-  static void explain_missing(Row& row) {
-    row.counters.status = "unavailable";
-    row.counters.reason = "simulated device";
-    for (const char* field : {"resources", "cycles.median", "clock_mhz", "power_w", "temperature_c",
-                              "kernels_run", "derived.hardware_tflops", "derived.hbm_gbps",
-                              "derived.intensity_flop_per_byte", "derived.roof_pct"}) {
-      row.missing[field] = "simulated device";
-    }
   }
 
   const GpuSpec& spec_;

@@ -123,6 +123,14 @@ TEST_F(RecordFiles, ArgumentsLoseTheirFolders) {
   EXPECT_EQ(without_paths(argv), kept);
 }
 
+TEST(WithoutFolders, CutsAbsolutePathsToTheirLastPart) {
+  EXPECT_EQ(without_folders("/home/me/lib/libcupti.so.13: no such file"),
+            "libcupti.so.13: no such file");
+  EXPECT_EQ(without_folders("failed (/usr/lib/x.so), see '/tmp/a b'"), "failed (x.so), see 'a b'");
+  EXPECT_EQ(without_folders("fa2/fwd/bf16 and 3 / 4 and/or /"), "fa2/fwd/bf16 and 3 / 4 and/or /");
+  EXPECT_EQ(without_folders(""), "");
+}
+
 TEST(HostEnvironment, HonoursSourceDateEpoch) {
   setenv("SOURCE_DATE_EPOCH", "1769850300", 1);
   EXPECT_EQ(utc_date(), "2026-01-31T09:05:00Z");

@@ -6,7 +6,9 @@
 #include "core/error.hpp"
 #include "kernel.hpp"
 #include "model/gpu_spec.hpp"
+#include "record/check.hpp"
 #include "registry.hpp"
+#include "support/unexplained.hpp"
 #include "verify/reference.hpp"
 #include "worker/backend.hpp"
 
@@ -129,6 +131,20 @@ TEST(SimBackend, VerifyOnlyAndOff) {
   EXPECT_TRUE(only.missing.contains("time_us"));
   r.options.verify = "off";
   EXPECT_EQ(run(r).verify.status, "skipped");
+}
+
+TEST(SimBackend, GivesEveryEmptyFigureAReason) {
+  CaseRequest r = request("naive");
+  for (const char* verify : {"on", "off", "only"}) {
+    for (const DType dtype : {DType::bf16, DType::fp32}) {
+      r.options.verify = verify;
+      r.problem.dtype = dtype;
+      const Row row = run(r);
+      ASSERT_EQ(row.status, Status::ok) << row.reason;
+      EXPECT_NO_THROW(check_row(row, "row"));
+      EXPECT_EQ(unexplained_nulls(row), std::vector<std::string>());
+    }
+  }
 }
 
 TEST(SimBackend, OnlyTheCalibratedModelIsUnflagged) {
