@@ -31,6 +31,7 @@ class Worker {
   Worker() {
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+    std::fflush(stdout);  // else the child would write what is buffered into the pipe
     pid_ = fork();
     if (pid_ == 0) {
       dup2(in[0], STDIN_FILENO);
