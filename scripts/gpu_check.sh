@@ -80,10 +80,11 @@ sanitize() {
 }
 
 step tests 420 build/test_gpu_kernels --gtest_brief=1
-# memcheck looks at cuBLAS's kernels too, which get our pointers; the others at our kernels alone.
+# memcheck and racecheck look at cuBLAS's kernels too: racecheck 13.0 loses the context on one of them
+# if told to leave it out. The others look at our kernels alone.
 own_kernels=(--kernel-name kns=rooflash)
 sanitize memcheck '*Small*'
-sanitize racecheck '*SmallRace*' "${own_kernels[@]}"
+sanitize racecheck '*SmallRace*'
 sanitize initcheck '*Small*' "${own_kernels[@]}"
 sanitize synccheck '*Small*' "${own_kernels[@]}"
 step doctor 60 build/rooflash doctor

@@ -5,7 +5,7 @@
 namespace rooflash {
 
 Library::Library(const std::string& name, bool only_if_loaded) {
-  const int flags = RTLD_LAZY | RTLD_LOCAL | (only_if_loaded ? RTLD_NOLOAD : 0);
+  const int flags = RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE | (only_if_loaded ? RTLD_NOLOAD : 0);
   handle_ = dlopen(name.c_str(), flags);
   if (handle_ != nullptr) {
     error_.clear();
@@ -13,10 +13,6 @@ Library::Library(const std::string& name, bool only_if_loaded) {
   }
   const char* text = dlerror();
   error_ = text != nullptr ? text : name + " is not loaded";
-}
-
-Library::~Library() {
-  if (handle_ != nullptr) (void)dlclose(handle_);
 }
 
 void* Library::address(const char* symbol) const {

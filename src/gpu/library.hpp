@@ -1,8 +1,8 @@
-// A shared library opened at run time, so that the program runs with and without it.
+// A shared library opened at run time, so that the program runs with and without it. Never unloaded:
+// CUPTI leaves callbacks with the driver.
 #pragma once
 
 #include <string>
-#include <utility>
 
 namespace rooflash {
 
@@ -11,16 +11,6 @@ class Library {
   Library() = default;
   // Opens `name` (a soname or a path); `error()` says why where it could not.
   explicit Library(const std::string& name, bool only_if_loaded = false);
-  ~Library();
-  Library(Library&& other) noexcept
-      : handle_(std::exchange(other.handle_, nullptr)), error_(std::move(other.error_)) {}
-  Library& operator=(Library&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    std::swap(error_, other.error_);
-    return *this;
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
 
   explicit operator bool() const { return handle_ != nullptr; }
   const std::string& error() const { return error_; }
