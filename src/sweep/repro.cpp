@@ -43,7 +43,7 @@ std::string repro_command(std::string_view kernel, const Problem& p, std::string
   }
   command += fmt::format(" --distribution {}", to_string(p.distribution));
   for (const auto& [key, value] : p.options) {
-    command += fmt::format(" --option {}", shell_word(key + "=" + value));
+    command += fmt::format(" --option {}", shell_word(fmt::format("{}={}", key, value)));
   }
   return command + " --device " + shell_word(device);
 }

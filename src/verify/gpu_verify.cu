@@ -69,27 +69,22 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
   double* scores = a.scores + index * a.seqlen_kv;
   float* eager = a.eager_scores + index * a.seqlen_kv;
 
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (std::int64_t j = row.begin + warp; j < row.end; j += kThreads / 32) {
+  // One thread a key: the emulation adds in sequence, as a GEMM does. A tree of partial sums would
+  // be more exact than any kernel can be in fp32.
+  for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
+    const T* key = k + j * a.heads_kv * a.headdim;
     double exact = 0;
     float single = 0;
-    for (std::int64_t c = lane; c < a.headdim; c += 32) {
+    for (std::int64_t c = 0; c < a.headdim; ++c) {
       const float x = as_float(q[c]);
-      const float y = as_float(k[j * a.heads_kv * a.headdim + c]);
+      const float y = as_float(key[c]);
       exact += static_cast<double>(x) * y;
       single += x * y;
     }
-    for (int step = 16; step > 0; step /= 2) {
-      exact += __shfl_xor_sync(0xFFFFFFFFU, exact, step);
-      single += __shfl_xor_sync(0xFFFFFFFFU, single, step);
-    }
-    if (lane == 0) {
-      scores[j] = exact * a.scale;
-      const float scaled = single * static_cast<float>(a.scale);
-      const float kept = as_float(rounded<T>(scaled));
-      eager[j] = isfinite(kept) ? kept : scaled;
-    }
+    scores[j] = exact * a.scale;
+    const float scaled = single * static_cast<float>(a.scale);
+    const float kept = as_float(rounded<T>(scaled));
+    eager[j] = isfinite(kept) ? kept : scaled;
   }
   __syncthreads();
   double largest = -INFINITY;
@@ -103,37 +98,40 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
   eager_largest =
       block_reduce(eager_largest, shared_float, [](float x, float y) { return fmaxf(x, y); });
   double sum = 0;
-  float eager_sum = 0;
 #pragma unroll 1
   for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
-    sum += exp(scores[j] - largest);
-    eager_sum += expf(eager[j] - eager_largest);
+    scores[j] = exp(scores[j] - largest);
+    sum += scores[j];
+    eager[j] = expf(eager[j] - eager_largest);
   }
   sum = block_reduce(sum, shared, [](double x, double y) { return x + y; });
-  eager_sum = block_reduce(eager_sum, shared_float, [](float x, float y) { return x + y; });
+  if (threadIdx.x == 0) {
+    float in_sequence = 0;
+#pragma unroll 8
+    for (std::int64_t j = row.begin; j < row.end; ++j) in_sequence += eager[j];
+    shared_float[0] = in_sequence;
+  }
+  __syncthreads();
+  const float eager_sum = shared_float[0];
 #pragma unroll 1
   for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
-    scores[j] = exp(scores[j] - largest) / sum;
-    eager[j] = as_float(rounded<T>(expf(eager[j] - eager_largest) / eager_sum));
+    scores[j] /= sum;
+    eager[j] = as_float(rounded<T>(eager[j] / eager_sum));
   }
   __syncthreads();
   const bool empty = row.begin >= row.end;
-  for (std::int64_t c = 0; c < a.headdim_v; ++c) {
+  for (std::int64_t c = threadIdx.x; c < a.headdim_v; c += kThreads) {
     double exact = 0;
     float single = 0;
-#pragma unroll 2
-    for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
+#pragma unroll 4
+    for (std::int64_t j = row.begin; j < row.end; ++j) {
       const float value = as_float(v[j * a.heads_kv * a.headdim_v + c]);
       exact += scores[j] * value;
       single += eager[j] * value;
     }
-    exact = block_reduce(exact, shared, [](double x, double y) { return x + y; });
-    single = block_reduce(single, shared_float, [](float x, float y) { return x + y; });
-    if (threadIdx.x == 0) {
-      a.ref_o[index * a.headdim_v + c] = exact;
-      a.eager_o[index * a.headdim_v + c] = as_float(rounded<Out>(single));
-      a.actual_o[index * a.headdim_v + c] = as_float(o[c]);
-    }
+    a.ref_o[index * a.headdim_v + c] = exact;
+    a.eager_o[index * a.headdim_v + c] = as_float(rounded<Out>(single));
+    a.actual_o[index * a.headdim_v + c] = as_float(o[c]);
   }
   if (threadIdx.x == 0) {
     a.ref_lse[index] = empty ? -INFINITY : largest + log(sum);

@@ -143,9 +143,9 @@ TEST(GpuSpecs, ModelRoofsAreTheMeasuredOnesWhereThereAreAny) {
   const Ceilings h200 = model_ceilings(*find_gpu("h200"), "sim:h200");
   EXPECT_EQ(h200.device, "sim:h200");
   EXPECT_EQ(h200.source, "model");
-  EXPECT_EQ(h200.hbm_copy_gbps, 4284);
+  EXPECT_EQ(h200.hbm_copy_gbps, 4300);
   EXPECT_EQ(h200.gemm_tflops.at("bf16"), 779);
-  EXPECT_EQ(h200.gemm_tflops.at("fp16"), 989.4);  // not measured: the datasheet's
+  EXPECT_EQ(h200.gemm_tflops.at("tf32"), 494.7);  // not measured: the datasheet's
   const Ceilings a100 = model_ceilings(*find_gpu("a100"), "sim:a100");
   EXPECT_EQ(a100.hbm_read_gbps, 2039);
   EXPECT_EQ(datasheet(*find_gpu("h200")).hbm_gbps, 4800);

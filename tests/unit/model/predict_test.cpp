@@ -68,13 +68,13 @@ class Predict : public ::testing::Test {
 
 TEST_F(Predict, MemoryBoundRunTakesTheCopyRate) {
   Traffic t;
-  t.streams = {{"q", 4284000000, 4284000000, 0, 1}};
+  t.streams = {{"q", 4300000000, 4300000000, 0, 1}};
   t.tiles = 132;
   const Prediction p = predict(problem_, t, h200_);
   EXPECT_EQ(p.bound, "hbm");
   EXPECT_NEAR(p.time_us, 1000 + h200_.launch_us, 1e-6);
-  EXPECT_EQ(p.sm_l2_bytes, 4284000000.0);
-  EXPECT_EQ(p.hbm_bytes, 4284000000.0);
+  EXPECT_EQ(p.sm_l2_bytes, 4300000000.0);
+  EXPECT_EQ(p.hbm_bytes, 4300000000.0);
 }
 
 TEST_F(Predict, TensorBoundRunTakesTheRateOfItsInstructions) {
