@@ -80,15 +80,15 @@ TEST_F(Predict, MemoryBoundRunTakesTheCopyRate) {
 TEST_F(Predict, TensorBoundRunTakesTheRateOfItsInstructions) {
   Traffic t;
   t.tiles = 132 * 100;
-  t.tensor_ops = 779e12;
+  t.tensor_ops = 791e12;
   t.path = TensorPath::wgmma;
   const Prediction fast = predict(problem_, t, h200_);
   EXPECT_EQ(fast.bound, "tensor");
   EXPECT_NEAR(fast.time_us, 1e6, 10);
   t.path = TensorPath::mma_sync;
-  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 779 / (989.4 * 0.62) * 1e6, 10);
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 791 / (989.4 * 0.62) * 1e6, 10);
   t.path = TensorPath::none;
-  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 779 / 66.9 * 1e6, 100);
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 791 / 66.9 * 1e6, 100);
 }
 
 TEST_F(Predict, ExponentialsHideOnlyBehindAsynchronousProducts) {
@@ -107,7 +107,7 @@ TEST_F(Predict, ExponentialsHideOnlyBehindAsynchronousProducts) {
 
 TEST_F(Predict, APartlyFilledWaveCostsAWholeOne) {
   Traffic t;
-  t.tensor_ops = 779e9;
+  t.tensor_ops = 791e9;
   t.path = TensorPath::wgmma;
   t.tiles = 132;
   EXPECT_NEAR(predict(problem_, t, h200_).time_us, 1000 + h200_.launch_us, 1e-6);
