@@ -11,6 +11,7 @@
 #include "cli/devices.hpp"
 #include "cli/sweep_flags.hpp"
 #include "cli/terminal.hpp"
+#include "core/build_info.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "model/gpu_spec.hpp"
@@ -61,6 +62,7 @@ void list_kernels(bool hidden) {
         fmt::format("{:<12} {}\n    {} compiled variants; {}\n{}", kernel->name, kernel->summary,
                     kernel->variants.size(), kernel->source, variants_text(*kernel));
   }
+  text += fmt::format("compiled: {}\n", build_info().build);
   print_result(text);
 }
 
@@ -79,14 +81,14 @@ void list_devices() {
   std::string text;
   try {
     for (const DeviceInfo& device : list_cuda_devices(worker_path())) {
-      text += fmt::format("{:<14} {}\n", device.device, printable(device.name));
+      text += fmt::format("{:<18} {}\n", device.device, printable(device.name));
     }
   } catch (const Error& error) {
     if (error.code() == ExitCode::interrupted) throw;
-    text += fmt::format("{:<14} {}\n", "cuda", error.what());
+    text += fmt::format("{:<18} {}\n", "cuda", error.what());
   }
   for (const GpuSpec& spec : gpu_specs()) {
-    text += fmt::format("{:<14} {}, simulated{}\n", "sim:" + spec.key, spec.names.front(),
+    text += fmt::format("{:<18} {}, simulated{}\n", "sim:" + spec.key, spec.names.front(),
                         spec.validated ? "" : " (model not validated against a real card)");
   }
   print_result(text);

@@ -1,5 +1,5 @@
-// A shared library opened at run time, so that the program runs with and without it. Never unloaded:
-// CUPTI leaves callbacks with the driver.
+// A shared library opened at run time, so that the program runs with and without it. Never
+// unloaded: CUPTI leaves callbacks with the driver.
 #pragma once
 
 #include <string>

@@ -27,7 +27,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {
   constexpr std::size_t kLongest = 64;  // longer input is no misspelling, and would cost time
   const std::string* nearest = nullptr;
-  // Two slips, as a swap of neighbours is; in a name of three letters one, or all of them look alike.
+  // Two slips, as a swap of neighbours is; in a name of three letters one, or all of them look
+  // alike.
   const std::size_t slips = name.size() <= 3 ? 1 : std::max<std::size_t>(2, name.size() / 3);
   std::size_t best = slips + 1;
   for (const std::string& candidate : known) {

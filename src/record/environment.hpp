@@ -18,8 +18,8 @@ std::string identity_hash(std::string_view kind, std::string_view identity);
 std::vector<std::string> without_paths(const std::vector<std::string>& argv);
 
 // Now, as "2026-01-31T09:05:00Z"; with SOURCE_DATE_EPOCH set, that moment.
-// `text` with each absolute path in it cut to its last part: messages of libraries and tools may hold
-// folders of the machine.
+// `text` with each absolute path in it cut to its last part: messages of libraries and tools may
+// hold folders of the machine.
 std::string without_folders(std::string_view text);
 
 std::string utc_date();

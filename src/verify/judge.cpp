@@ -14,6 +14,11 @@ double unit_roundoff(DType dtype) {
   return epsilon(dtype) / 2;
 }
 
+// A non-finite value; the sign of a NaN means nothing.
+std::string text_of(float value) {
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);
+}
+
 std::string place(const SampledRow& row) {
   return fmt::format("batch {} head {} row {}", row.batch, row.head, row.row);
 }
@@ -71,13 +76,14 @@ void Judge::add_row(const SampledRow& row, std::span<const float> o, std::span<c
     if (std::isfinite(o[c])) {
       o_.add(o[c], ref_o[c], emul_o[c], row, static_cast<std::int64_t>(c));
     } else {
-      fail(fmt::format("{} col {}: O is {}, reference {:.6g}", place(row), c, o[c], ref_o[c]));
+      fail(fmt::format("{} col {}: O is {}, reference {:.6g}", place(row), c, text_of(o[c]),
+                       ref_o[c]));
     }
   }
   if (std::isfinite(lse)) {
     lse_.add(lse, ref_lse, emul_lse, row, -1);
   } else {
-    fail(fmt::format("{}: LSE is {}, reference {:.6g}", place(row), lse, ref_lse));
+    fail(fmt::format("{}: LSE is {}, reference {:.6g}", place(row), text_of(lse), ref_lse));
   }
 }
 
