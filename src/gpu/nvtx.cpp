@@ -1,7 +1,6 @@
 #include "gpu/nvtx.hpp"
 
 #include <nvtx3/nvToolsExt.h>
-#include <nvtx3/nvToolsExtPayload.h>
 
 #include <array>
 #include <cstddef>
@@ -11,10 +10,10 @@ namespace {
 
 struct Domain {
   nvtxDomainHandle_t handle = nvtxDomainCreateA("rooflash");
-  std::array<nvtxStringHandle_t, 6> phases{
-      nvtxDomainRegisterStringA(handle, "setup"),  nvtxDomainRegisterStringA(handle, "warmup"),
-      nvtxDomainRegisterStringA(handle, "timed"),  nvtxDomainRegisterStringA(handle, "counters"),
-      nvtxDomainRegisterStringA(handle, "verify"), nvtxDomainRegisterStringA(handle, "flush")};
+  std::array<nvtxStringHandle_t, 5> phases{
+      nvtxDomainRegisterStringA(handle, "setup"), nvtxDomainRegisterStringA(handle, "warmup"),
+      nvtxDomainRegisterStringA(handle, "timed"), nvtxDomainRegisterStringA(handle, "counters"),
+      nvtxDomainRegisterStringA(handle, "verify")};
 };
 
 const Domain& domain() {
@@ -47,10 +46,6 @@ NvtxRange::NvtxRange(const std::string& label) {
 
 NvtxRange::~NvtxRange() {
   (void)nvtxDomainRangePop(domain().handle);
-}
-
-bool nvtx_attached() {
-  return nvtxDomainIsEnabled(domain().handle) != 0;
 }
 
 }  // namespace rooflash

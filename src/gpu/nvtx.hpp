@@ -6,7 +6,7 @@
 
 namespace rooflash {
 
-enum class NvtxPhase { setup, warmup, timed, counters, verify, flush };
+enum class NvtxPhase { setup, warmup, timed, counters, verify };
 
 // A range of the calling thread, closed at the end of its scope. The phase names are registered
 // strings, because tools trigger their capture on those only.
@@ -18,8 +18,5 @@ class NvtxRange {
   NvtxRange(const NvtxRange&) = delete;
   NvtxRange& operator=(const NvtxRange&) = delete;
 };
-
-// True while a tool listens to the domain.
-bool nvtx_attached();
 
 }  // namespace rooflash

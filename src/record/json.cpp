@@ -16,9 +16,6 @@ T read(const Json& json, std::string_view place) {
 
 }  // namespace
 
-Json to_json(const Problem& problem) {
-  return JsonWriter::encode(problem);
-}
 Json to_json(const Row& row) {
   return JsonWriter::encode(row);
 }
@@ -33,13 +30,6 @@ Json to_json(const Ceilings& ceilings) {
 }
 Json to_json(const Record& record) {
   return JsonWriter::encode(record);
-}
-
-Problem problem_from_json(const Json& json, std::string_view place) {
-  Problem problem = read<Problem>(json, place);
-  const std::string reason = invalid_reason(problem);
-  if (!reason.empty()) fail_at(Place{nullptr, place}, reason);
-  return problem;
 }
 
 Row row_from_json(const Json& json, std::string_view place) {

@@ -11,7 +11,6 @@
 namespace rooflash {
 
 // Numbers that are not finite become null; every key is written, in a fixed order.
-nlohmann::ordered_json to_json(const Problem& problem);
 nlohmann::ordered_json to_json(const Row& row);
 nlohmann::ordered_json to_json(const DeviceInfo& device);
 nlohmann::ordered_json to_json(const Environment& environment);
@@ -21,7 +20,6 @@ nlohmann::ordered_json to_json(const Record& record);
 // Unknown keys are ignored. A missing key, another type, an unknown enumerator or a contradiction
 // (record/check.hpp) throws UsageError that begins with `place` and the path below it
 // ("out.json: rows[12]" gives "out.json: rows[12].time_us.median: expected a number, ...").
-Problem problem_from_json(const nlohmann::ordered_json& json, std::string_view place);
 Row row_from_json(const nlohmann::ordered_json& json, std::string_view place);
 DeviceInfo device_from_json(const nlohmann::ordered_json& json, std::string_view place);
 Environment environment_from_json(const nlohmann::ordered_json& json, std::string_view place);

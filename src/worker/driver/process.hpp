@@ -39,7 +39,6 @@ class WorkerProcess {
   // when a signal asks the driver to stop.
   std::optional<std::string> wait_line(Deadline deadline);
 
-  pid_t pid() const { return pid_; }
   // Kills the process group with SIGKILL where it still runs, and reaps it.
   void kill();
   // Waits until `deadline` for the process to end by itself, then kills it. Gives the wait status.
