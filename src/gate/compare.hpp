@@ -1,0 +1,62 @@
+// Two records compared, case by case, and what a gate makes of it. Sees records only: no GPU.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/exit_code.hpp"
+#include "core/record.hpp"
+#include "gate/figures.hpp"
+#include "gate/time_shift.hpp"
+#include "gate/verdict.hpp"
+
+namespace rooflash {
+
+struct CompareRules {
+  TimeRules time;
+  bool use_resources = true;  // the static tier
+  bool use_counters = true;
+  bool use_time = true;
+};
+
+struct CaseComparison {
+  std::string case_id;
+  std::string device_class;
+  std::string kernel;
+  Problem problem;
+  Verdict verdict = Verdict::unsure;
+  std::string reason;                 // "" where the verdict needs none
+  std::vector<FigureChange> figures;  // static, then counters
+  std::optional<TimeShift> time;
+  std::string repro;  // command that runs the case
+};
+
+struct Comparison {
+  std::vector<CaseComparison> cases;     // by case id and device class
+  int without_result = 0;                // unsupported or out of memory on both sides
+  std::vector<std::string> differences;  // of the environments
+};
+
+Comparison compare(const Record& base, const Record& candidate, const CompareRules& rules);
+
+int count(const Comparison& comparison, Verdict verdict);
+// Cases on which the evidence was enough to say something: slower, faster, same, or unsure with an
+// interval. None: nothing was compared.
+int judged_cases(const Comparison& comparison);
+
+// Geometric mean of candidate / base time over the cases with both times; empty where none.
+struct Geomean {
+  double ratio = 1;
+  int cases = 0;
+};
+std::optional<Geomean> geomean_ratio(const Comparison& comparison);
+
+struct GatePolicy {
+  bool fail_on_missing = true;
+  bool fail_on_unsure = false;
+};
+// wrong, then incomplete (failed or gone), slower, not comparable, nothing compared, unsure.
+ExitCode gate_exit_code(const Comparison& comparison, const GatePolicy& policy);
+
+}  // namespace rooflash
