@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 
+PROGRESS = re.compile(r"rooflash: \[ *\d+/\d+\] \d+:\d\d elapsed, ETA \d+:\d\d")
 
 class Step:
     def __init__(self, line_number, command):
@@ -63,7 +64,9 @@ def execute(step, rooflash, folder, environment):
         words[0] = rooflash
     done = subprocess.run(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=120, check=False)
-    return done.stdout.splitlines(), done.stderr.splitlines(), done.returncode
+    # Progress is told once a second, so how often depends on the machine.
+    told = [line for line in done.stderr.splitlines() if not PROGRESS.fullmatch(line)]
+    return done.stdout.splitlines(), told, done.returncode
 
 
 def rendered(step):
