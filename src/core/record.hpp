@@ -27,7 +27,8 @@ std::optional<Status> parse_status(std::string_view text);
 struct VerifyResult {
   std::string status = "skipped";  // passed | reduced | failed | skipped
   std::string shape;               // the shape it ran at where `reduced`, as in a case id; else ""
-  OptDouble max_abs_err;           // of O against the fp64 reference, over the rows checked
+  OptDouble max_abs_err;           // of O against the fp64 reference, over the rows checked that
+                                   // see a key; empty where none does or O is not finite
   OptDouble rms_err;
   OptDouble rel_err;  // ||O - ref|| / ||ref||
   OptDouble tolerance_max;

@@ -76,6 +76,7 @@ void Judge::add_row(const SampledRow& row, std::span<const float> o, std::span<c
     if (std::isfinite(o[c])) {
       o_.add(o[c], ref_o[c], emul_o[c], row, static_cast<std::int64_t>(c));
     } else {
+      finite_ = false;
       fail(fmt::format("{} col {}: O is {}, reference {:.6g}", place(row), c, text_of(o[c]),
                        ref_o[c]));
     }
@@ -88,7 +89,9 @@ void Judge::add_row(const SampledRow& row, std::span<const float> o, std::span<c
 }
 
 void Judge::add_nonfinite(std::int64_t count, std::string where) {
-  if (count != 0) fail(fmt::format("{} non-finite values in {}", count, where));
+  if (count == 0) return;
+  finite_ = false;
+  fail(fmt::format("{} non-finite values in {}", count, where));
 }
 
 VerifyResult Judge::result(const RowSample& sample) const {
@@ -103,11 +106,14 @@ VerifyResult Judge::result(const RowSample& sample) const {
       2.0 * lse_.emulated_max + epsilon(DType::fp32) * std::max(1.0, lse_.scale);
 
   VerifyResult result;
-  result.max_abs_err = o_.max;
-  result.rms_err = rms_err;
-  result.rel_err = ref_rms > 0 ? rms_err / ref_rms : rms_err;
-  result.tolerance_max = tolerance_max;
-  result.tolerance_rms = tolerance_rms;
+  // The elements that are finite do not speak for an O that is not.
+  if (finite_ && o_.count > 0) {
+    result.max_abs_err = o_.max;
+    result.rms_err = rms_err;
+    result.rel_err = ref_rms > 0 ? rms_err / ref_rms : rms_err;
+    result.tolerance_max = tolerance_max;
+    result.tolerance_rms = tolerance_rms;
+  }
   result.rows_checked = sample.description;
   result.worst = o_.worst;
 

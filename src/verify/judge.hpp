@@ -31,7 +31,8 @@ class Judge {
   // Non-finite values found outside the sampled rows, for example in all of O.
   void add_nonfinite(std::int64_t count, std::string where);
 
-  // `sample` says which rows ought to have been added; missing ones fail.
+  // `sample` says which rows ought to have been added; missing ones fail. Errors and tolerances are
+  // of the rows that see a key; they are empty where there is none, or where O is not finite.
   VerifyResult result(const RowSample& sample) const;
 
  private:
@@ -52,6 +53,7 @@ class Judge {
 
   Problem problem_;
   std::int64_t rows_ = 0;
+  bool finite_ = true;   // all of O that was looked at
   std::string failure_;  // first fault that no tolerance covers
   Errors o_;
   Errors lse_;

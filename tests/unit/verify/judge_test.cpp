@@ -70,8 +70,25 @@ TEST(Judge, NonFiniteOutputFails) {
     const VerifyResult r = judged(problem(), [bad](HostCase& c) { c.o[200] = bad; });
     EXPECT_EQ(r.status, "failed");
     EXPECT_NE(r.worst.find("head 1 row 1 col 8"), std::string::npos) << r.worst;
+    EXPECT_FALSE(r.max_abs_err || r.rms_err || r.rel_err || r.tolerance_max || r.tolerance_rms);
     EXPECT_EQ(judged(problem(), [bad](HostCase& c) { c.lse[3] = bad; }).status, "failed");
   }
+}
+
+TEST(Judge, GivesNoErrorWhereNothingFiniteWasCompared) {
+  Problem p = problem();
+  const VerifyResult all_nan =
+      judged(p, [](HostCase& c) { std::fill(c.o.begin(), c.o.end(), kNan); });
+  EXPECT_EQ(all_nan.status, "failed");
+  EXPECT_FALSE(all_nan.max_abs_err || all_nan.tolerance_max);
+  Judge elsewhere(p);
+  elsewhere.add_row({}, std::vector<float>(64, 1.0F), std::vector<double>(64, 1.0),
+                    std::vector<float>(64, 1.0F), 0.0F, 0.0, 0.0F);
+  const RowSample one{{{0, 0, 0}}, false, "one"};
+  EXPECT_TRUE(elsewhere.result(one).max_abs_err);
+  elsewhere.add_nonfinite(3, "all of O");
+  EXPECT_FALSE(elsewhere.result(one).max_abs_err);
+  EXPECT_FALSE(Judge(p).result(one).max_abs_err);
 }
 
 TEST(Judge, OneWrongElementIsNamed) {
