@@ -1,5 +1,7 @@
 #include "record/check.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <tuple>
@@ -10,6 +12,18 @@
 namespace rooflash {
 namespace {
 
+bool differs(double value, double expected, double relative) {
+  return std::fabs(value - expected) > relative * std::fabs(expected);
+}
+
+// `samples` holds one at least.
+double median_of(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const std::size_t middle = samples.size() / 2;
+  if (samples.size() % 2 == 1) return samples[middle];
+  return samples[middle - 1] + (samples[middle] - samples[middle - 1]) / 2;
+}
+
 class RowCheck {
  public:
   RowCheck(const Row& row, std::string_view place) : row_(row), place_(place) {}
@@ -17,10 +31,15 @@ class RowCheck {
   void run() const {
     const std::string problem = invalid_reason(row_.problem);
     if (!problem.empty()) fail("problem", problem);
-    if (row_.case_id.empty()) fail("case", "is empty");
+    const std::string id = case_id(row_.kernel, row_.problem);
+    if (row_.case_id != id) {
+      fail("case", "\"" + printable(row_.case_id) + "\", but kernel and problem are those of \"" +
+                       printable(id) + "\"");
+    }
     if (row_.round < 0) fail("round", "is negative");
     check_status();
     if (row_.time_us) check_time(*row_.time_us);
+    check_derived();
     check_sizes();
     check_counters();
   }
@@ -48,15 +67,26 @@ class RowCheck {
 
   void check_time(const TimeUs& time) const {
     if (time.n < 1) fail("time_us.n", "must be positive");
-    if (time.n != static_cast<std::int64_t>(time.samples.size())) {
-      fail("time_us.n", std::to_string(time.n) + ", but there are " +
-                            std::to_string(time.samples.size()) + " samples");
+    // A report keeps some of many samples, the extremes among them, and says so.
+    const bool thinned = row_.missing.contains("time_us.samples");
+    const auto kept = static_cast<std::int64_t>(time.samples.size());
+    if (thinned ? kept < 1 || kept > time.n : kept != time.n) {
+      fail("time_us.n",
+           std::to_string(time.n) + ", but there are " + std::to_string(kept) + " samples");
     }
     for (double sample : time.samples) {
       if (!(sample > 0)) fail("time_us.samples", "a time that is not positive");
     }
-    if (!(time.min > 0)) fail("time_us.min", "must be positive");
-    if (time.min > time.median) fail("time_us.min", "is above the median");
+    const auto [low, high] = std::minmax_element(time.samples.begin(), time.samples.end());
+    if (differs(time.min, *low, kSampleError)) fail("time_us.min", "is not that of the samples");
+    if (time.median < *low * (1 - kSampleError) || time.median > *high * (1 + kSampleError) ||
+        (!thinned && differs(time.median, median_of(time.samples), kSampleError))) {
+      fail("time_us.median", "is not that of the samples");
+    }
+    if (row_.device.starts_with("sim:") != (time.timer == "model")) {
+      fail("time_us.timer",
+           time.timer + " contradicts the device \"" + printable(row_.device, 60) + "\"");
+    }
     if (time.ci95_low > time.median || time.median > time.ci95_high) {
       fail("time_us.ci95", "does not enclose the median");
     }
@@ -64,6 +94,34 @@ class RowCheck {
         row_.clock_mhz->samples.size() != time.samples.size()) {
       fail("clock_mhz.samples", "not as many as the time samples");
     }
+  }
+
+  // A rate is `amount` over the median time, times `unit`.
+  void check_rate(std::string_view field, OptDouble rate, OptDouble amount, double unit) const {
+    not_negative(field, rate);
+    if (!rate) return;
+    if (!row_.time_us) fail(field, "a rate on a row without a time");
+    if (amount && differs(*rate, *amount / row_.time_us->median * unit, kRateError)) {
+      fail(field, "is not what the row's figures give");
+    }
+  }
+
+  void check_derived() const {
+    const Derived& derived = row_.derived;
+    const Counters& counters = row_.counters;
+    OptDouble hbm_bytes;
+    if (counters.hbm_read_bytes && counters.hbm_write_bytes) {
+      hbm_bytes = *counters.hbm_read_bytes + *counters.hbm_write_bytes;
+    }
+    check_rate("derived.tflops", derived.tflops, row_.model.flops, 1e-6);
+    check_rate("derived.hardware_tflops", derived.hardware_tflops, counters.tensor_ops, 1e-6);
+    check_rate("derived.hbm_gbps", derived.hbm_gbps, hbm_bytes, 1e-3);
+    const OptDouble intensity = derived.intensity_flop_per_byte;
+    not_negative("derived.intensity_flop_per_byte", intensity);
+    if (intensity && hbm_bytes && differs(*intensity * *hbm_bytes, row_.model.flops, kRateError)) {
+      fail("derived.intensity_flop_per_byte", "is not what the row's figures give");
+    }
+    not_negative("derived.roof_pct", derived.roof_pct);
   }
 
   void not_negative(std::string_view field, OptDouble value) const {
@@ -113,6 +171,8 @@ class RowCheck {
     }
   }
 
+  static constexpr double kSampleError = 1e-9;
+  static constexpr double kRateError = 1e-6;
   const Row& row_;
   std::string_view place_;
 };
@@ -125,9 +185,15 @@ void check_row(const Row& row, std::string_view place) {
 
 void check_record(const Record& record, std::string_view place) {
   const std::string prefix = place.empty() ? "" : std::string(place) + ": ";
+  std::set<std::string_view> devices;
+  for (const DeviceInfo& device : record.environment.devices) devices.insert(device.device);
   std::set<std::tuple<std::string_view, std::string_view, int>> seen;
   for (std::size_t i = 0; i < record.rows.size(); ++i) {
     const Row& row = record.rows[i];
+    if (!devices.contains(row.device)) {
+      throw UsageError(prefix + "rows[" + std::to_string(i) + "].device: \"" +
+                       printable(row.device, 60) + "\" is not among environment.devices");
+    }
     if (!seen.emplace(row.case_id, row.device, row.round).second) {
       throw UsageError(prefix + "rows[" + std::to_string(i) + "].case: \"" +
                        printable(row.case_id) + "\" on " + printable(row.device, 60) + ", round " +

@@ -54,12 +54,46 @@ TEST(RecordJson, LineIsCanonicalAndValidUtf8) {
   row.reason = "bad \xff byte,\nnew line, caf\xc3\xa9 \"quoted\"";
   row.power_w = 0.1;
   row.model.flops = 9007199254740992.0;
+  row.derived = {};  // those of other FLOPs
   const std::string line = to_json_line(row);
   EXPECT_EQ(line.find('\n'), std::string::npos);
   EXPECT_NE(line.find("bad \xef\xbf\xbd byte"), std::string::npos);
   EXPECT_NE(line.find("caf\xc3\xa9"), std::string::npos);
   EXPECT_EQ(dump_line(parse_json(line, "line")), line);
   EXPECT_EQ(to_json_line(row_from_json(parse_json(line, "line"), "row")), line);
+}
+
+// As a report keeps them: fewer samples than n, which `missing` says.
+TEST(RecordJson, ThinnedSamplesAreAcceptedWhereMissingSaysSo) {
+  Record record = sample_record();
+  TimeUs& time = *record.rows[0].time_us;
+  time.n = 1000;
+  EXPECT_THROW(record_from_json(to_json(record), "x"), UsageError);
+  record.rows[0].missing["time_us.samples"] = "3 of 1000 samples kept in the report";
+  time.median = time.ci95_high = 12.5;
+  record.rows[0].derived = {};
+  EXPECT_NO_THROW(record_from_json(to_json(record), "x"));
+  time.median = time.ci95_high = 13.5;  // above the largest
+  EXPECT_THROW(record_from_json(to_json(record), "x"), UsageError);
+}
+
+// A modelled row, and a row that was not reached in an interrupted run.
+TEST(RecordJson, SimulatedAndUnreachedRowsAreAccepted) {
+  Record record = sample_record();
+  record.environment.devices.emplace_back().device = "sim:h200";
+  Row& row = record.rows[0];
+  row.device = "sim:h200";
+  row.simulated = true;
+  row.time_us = TimeUs{12, 12, 12, 12, 1, {12}, "cold", "burst", "model", "model"};
+  row.clock_mhz.reset();
+  EXPECT_NO_THROW(record_from_json(to_json(record), "x"));
+  row.time_us->timer = "event";
+  EXPECT_THROW(record_from_json(to_json(record), "x"), UsageError);
+  record.rows[0] = record.rows[1];
+  record.rows[0].round = 7;
+  record.rows[0].status = Status::not_run;
+  record.rows[0].reason = "stopped by SIGINT before this case";
+  EXPECT_NO_THROW(record_from_json(to_json(record), "x"));
 }
 
 TEST(RecordJson, UnknownKeysAreIgnored) {
@@ -139,7 +173,35 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"/rows/0/time_us/n", "4", "r.json: rows[0].time_us.n: 4, but there are 3 samples"},
         Fault{"/rows/0/time_us/samples/0", "0",
               "r.json: rows[0].time_us.samples: a time that is not positive"},
-        Fault{"/rows/0/time_us/min", "12.25", "r.json: rows[0].time_us.min: is above the median"},
+        Fault{"/rows/0/time_us/min", "10.5",
+              "r.json: rows[0].time_us.min: is not that of the samples"},
+        Fault{"/rows/0/time_us/median", "12.001",
+              "r.json: rows[0].time_us.median: is not that of the samples"},
+        Fault{"/rows/0/time_us/timer", "\"model\"",
+              "r.json: rows[0].time_us.timer: model contradicts the device \"cuda:0\""},
+        Fault{"/rows/0/case", "\"fa2/other\"",
+              "r.json: rows[0].case: \"fa2/other\", but kernel and problem are those of "
+              "\"fa2/fwd/bf16/b2.h16.kv4/q512.k1024/d128/win255.inf-tl/outlier/scale=block\""},
+        Fault{"/rows/0/kernel", "\"naive\"",
+              "r.json: rows[0].case: "
+              "\"fa2/fwd/bf16/b2.h16.kv4/q512.k1024/d128/win255.inf-tl/outlier/scale=block\", but "
+              "kernel and problem are those of "
+              "\"naive/fwd/bf16/b2.h16.kv4/q512.k1024/d128/win255.inf-tl/outlier/scale=block\""},
+        Fault{"/rows/0/derived/tflops", "-42.5", "r.json: rows[0].derived.tflops: is negative"},
+        Fault{"/rows/0/derived/tflops", "42.6",
+              "r.json: rows[0].derived.tflops: is not what the row's figures give"},
+        Fault{"/rows/0/derived/hardware_tflops", "51",
+              "r.json: rows[0].derived.hardware_tflops: is not what the row's figures give"},
+        Fault{"/rows/0/derived/hbm_gbps", "101",
+              "r.json: rows[0].derived.hbm_gbps: is not what the row's figures give"},
+        Fault{"/rows/0/derived/intensity_flop_per_byte", "426",
+              "r.json: rows[0].derived.intensity_flop_per_byte: is not what the row's figures "
+              "give"},
+        Fault{"/rows/0/derived/roof_pct", "-1", "r.json: rows[0].derived.roof_pct: is negative"},
+        Fault{"/rows/1/derived/tflops", "1",
+              "r.json: rows[1].derived.tflops: a rate on a row without a time"},
+        Fault{"/environment/devices", "[]",
+              "r.json: rows[0].device: \"cuda:0\" is not among environment.devices"},
         Fault{"/rows/0/time_us/ci95/0", "12.25",
               "r.json: rows[0].time_us.ci95: does not enclose the median"},
         Fault{"/rows/0/clock_mhz/samples", "[1700]",
