@@ -5,11 +5,13 @@
 
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
+#include "core/descriptors.hpp"
 #include "core/error.hpp"
 #include "worker/driver/interrupt.hpp"
 
 int main(int argc, char** argv) {
   using namespace rooflash;
+  fill_standard_descriptors();
   try {
     install_signal_handlers();
     return run_command_line(std::vector<std::string>(argv, argv + argc));

@@ -14,7 +14,7 @@ enum class ExitCode : int {
   nothing_ran = 7,
   not_fit = 8,  // doctor: not fit to measure
   no_gpu = 77,  // a GPU was asked for and there is none, or no driver
-  interrupted = 130,
+  interrupted = 130,  // 128 + the signal: 129 hung up, 130 interrupted, 143 terminated
 };
 
 }  // namespace rooflash

@@ -4,8 +4,8 @@
 
 namespace rooflash {
 
-// Installs the handlers for SIGINT, SIGTERM and SIGHUP, and ignores SIGPIPE: a worker that is gone
-// shows as a failed write. Call once.
+// Installs the handlers for SIGINT, SIGTERM and SIGHUP, except for those that the caller ignores
+// (nohup), and ignores SIGPIPE: a worker that is gone shows as a failed write. Call once.
 void install_signal_handlers();
 
 // The signal that asked to stop, or 0.

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/descriptors.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "record/json.hpp"
@@ -69,6 +70,7 @@ int list_devices() {
 }  // namespace rooflash
 
 int main(int argc, char** argv) {
+  rooflash::fill_standard_descriptors();
   if (argc == 2 && std::string_view(argv[1]) == "--devices") return rooflash::list_devices();
   if (argc != 1) {
     std::fputs("usage: rooflash-worker [--devices]\nrooflash starts it; see `rooflash --help`.\n",
