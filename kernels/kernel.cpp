@@ -32,11 +32,12 @@ std::vector<std::string> distinct(const Kernel& kernel, Field field) {
   return values;
 }
 
-std::string sm_text(int sm) {
-  return "sm_" + std::to_string(sm);
-}
-
 }  // namespace
+
+std::string sm_range(const Variant& variant) {
+  const std::string from = "sm_" + std::to_string(variant.sm_min);
+  return variant.sm_max >= 999 ? from + "+" : from + "-" + std::to_string(variant.sm_max);
+}
 
 std::string mask_names(unsigned masks) {
   std::vector<std::string> names;
@@ -81,10 +82,14 @@ const Variant* find_variant(const Kernel& kernel, const Problem& problem, int sm
           "head dim " + std::to_string(width), [&](const Variant& v) { return v.headdim >= width; },
           [](const Variant& v) { return "up to " + std::to_string(v.headdim); }) &&
       narrow(
-          "variant for " + sm_text(sm),
+          "variant for sm_" + std::to_string(sm),
           [&](const Variant& v) { return sm == 0 || (v.sm_min <= sm && sm <= v.sm_max); },
-          [](const Variant& v) { return sm_text(v.sm_min) + " to " + sm_text(v.sm_max); });
+          [](const Variant& v) { return sm_range(v); });
   if (!found) return nullptr;
+  if (!problem.options.empty()) {
+    if (reason != nullptr) *reason = name + " has no option " + problem.options.begin()->first;
+    return nullptr;
+  }
   if (kernel.limits != nullptr) {
     const std::string limit = kernel.limits(problem);
     if (!limit.empty()) {

@@ -137,6 +137,9 @@ struct Kernel {
 const Variant* find_variant(const Kernel& kernel, const Problem& problem, int sm,
                             std::string* reason);
 
+// "sm_80+" or "sm_90-90".
+std::string sm_range(const Variant& variant);
+
 // "none", "causal", ... for messages and lists.
 std::string mask_names(unsigned masks);
 

@@ -15,7 +15,7 @@ std::string measuring_flags(const RunOptions& options, std::uint64_t seed) {
   if (options.counters != standard.counters) flags += " --counters " + options.counters;
   if (options.verify != standard.verify) flags += " --verify " + options.verify;
   if (options.min_samples != standard.min_samples) {
-    flags += fmt::format(" --min-samples {}", options.min_samples);
+    flags += fmt::format(" --min-samples {}x", options.min_samples);
   }
   if (options.max_noise != standard.max_noise) {
     flags += fmt::format(" --max-noise {:.6g}%", options.max_noise * 100);
@@ -23,8 +23,6 @@ std::string measuring_flags(const RunOptions& options, std::uint64_t seed) {
   if (options.max_time_s != standard.max_time_s) {
     flags += fmt::format(" --max-time {:.6g}s", options.max_time_s);
   }
-  if (options.sram_bytes != standard.sram_bytes)
-    flags += fmt::format(" --sram {}", options.sram_bytes);
   return flags;
 }
 

@@ -71,7 +71,8 @@ class Runner {
     if (cases_.empty()) {
       throw Error(
           ExitCode::nothing_ran, "no case is left to run",
-          "Loosen the filter, or name the kernel to see why it does not support the shape.");
+          "Name a kernel with --kernel to see why it does not take the shape; a filter may leave "
+          "nothing over.");
     }
     std::string text;
     for (std::size_t i = 0; i < cases_.size(); ++i) {
@@ -149,6 +150,14 @@ class Runner {
     for (const auto& [row, text] : journal_->rows()) {
       const auto at = index_.find(key_of(row));
       if (at == index_.end()) continue;  // the plan hash rules this out
+      const Row& planned = rows_[at->second];
+      if (row.definition_hash != planned.definition_hash ||
+          case_id(row.kernel, row.problem) != planned.case_id) {
+        throw UsageError(fmt::format("{}: the row of {} is not what this run would measure",
+                                     printable(journal_path()), printable(row.case_id)),
+                         "The file was changed by hand: run without --resume to start anew.");
+      }
+      if (row.status == Status::not_run) continue;
       rows_[at->second] = row;
       finished_.insert(at->second);
     }
@@ -159,8 +168,8 @@ class Runner {
     }
     if (journal_->replaced()) {
       print_message(
-          fmt::format("an unfinished run's journal was replaced: {} (--resume goes on "
-                      "with it)",
+          fmt::format("an unfinished run's journal was moved to {}.old; to go on with that run, "
+                      "move it back and add --resume",
                       printable(journal_path())));
     }
   }
@@ -174,6 +183,7 @@ class Runner {
       } catch (const Error& error) {
         if (error.code() == ExitCode::interrupted) throw;
         connections_[i].drop();
+        if (run_.quiet) continue;
         print_message(fmt::format("warning: the roofs of {} are unknown: {}",
                                   connections_[i].device(), error.what()));
       }

@@ -41,16 +41,20 @@ void add_prediction(Row& row, const Kernel& kernel, const CaseRequest& request,
 Row start_row(const CaseRequest& request, const DeviceInfo& device) {
   const Problem& problem = request.problem;
   Row row;
-  row.case_id = case_id(request.kernel, problem);
-  row.definition_hash = definition_hash(request.kernel, problem);
+  row.problem = problem;
+  // Another SRAM is another case.
+  if (request.options.sram_bytes > 0) {
+    row.problem.options["sram"] = std::to_string(request.options.sram_bytes);
+  }
+  row.case_id = case_id(request.kernel, row.problem);
+  row.definition_hash = definition_hash(request.kernel, row.problem);
   row.kernel = request.kernel;
   row.device = device.device;
   row.gpu = device.name;
   row.round = request.round;
-  row.problem = problem;
   row.simulated = device.simulated;
   row.model = model_figures(problem);
-  row.repro = repro_command(request.kernel, problem, device.device);
+  row.repro = repro_command(request.kernel, row.problem, device.device);
   const Kernel* kernel = find_kernel(request.kernel);
   if (kernel == nullptr) return row;
   const std::int64_t workspace =

@@ -23,6 +23,9 @@ DEVICE = os.environ.get("ROOFLASH_TEST_DEVICE", "sim:h200")
 SIMULATED = DEVICE.startswith("sim:")
 SHAPE = ["--dtype", "fp16", "--headdim", "64", "--batch-size", "1", "--nheads", "1", "--causal",
          "false"]
+# What the caller of this script ignores, rooflash would leave ignored.
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
 # Eight cases of 0.3 s.
 SLOW = SHAPE + ["--kernel", "test_slow", "--seqlen", "16:128:16"]
 SLOW_CASES = 8
@@ -139,7 +142,7 @@ class Robustness(unittest.TestCase):
             self.check_resumed(row_lines(self.journal), *SLOW)
 
     def test_interrupt_and_resume(self):
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
             shutil.rmtree(os.path.dirname(self.out), ignore_errors=True)
             process = self.start(*SLOW, "-o", self.out)
             self.wait_for_rows(2)
@@ -154,6 +157,41 @@ class Robustness(unittest.TestCase):
             self.assertEqual(len(record["rows"]), SLOW_CASES)
             self.assertEqual({row["status"] for row in record["rows"]}, {"ok", "not_run"})
             self.check_resumed(row_lines(self.journal), *SLOW)
+
+    def test_ignored_signals_stay_ignored(self):
+        """nohup ignores SIGHUP, and a shell without job control the SIGINT of what it puts in the
+        background."""
+        process = subprocess.Popen(["bash", "-c", 'trap "" HUP INT; exec "$@"', "bash", ROOFLASH,
+                                    "run", "--device", DEVICE, *SLOW, "-o", self.out],
+                                   env=self.environment, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.wait_for_rows(1)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual([row["status"] for row in rows_of(self.out)], ["ok"] * SLOW_CASES)
+
+    def test_closed_standard_descriptors(self):
+        """What is printed must not land in the journal, which would get their numbers."""
+        process = subprocess.Popen(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", ROOFLASH, "run",
+                                    "--device", DEVICE, *SLOW, "-o", self.out],
+                                   env=self.environment)
+        self.wait_for_rows(2)
+        with open(self.journal, encoding="utf-8") as file:
+            for line in file.read().splitlines()[:3]:
+                json.loads(line)
+        process.send_signal(signal.SIGTERM)  # its message would go to stderr
+        process.wait(timeout=10)
+        self.assertEqual(process.returncode, 143)
+        self.check_resumed(row_lines(self.journal), *SLOW)
+
+    def test_closed_standard_descriptors_of_a_worker(self):
+        worker = os.path.join(os.path.dirname(ROOFLASH), "rooflash-worker")
+        done = subprocess.run(["bash", "-c", 'exec "$1" 2>&-', "bash", worker], text=True,
+                              env=self.environment, input="", capture_output=True, timeout=10,
+                              check=False)
+        self.assertEqual(done.returncode, 0)
 
     def test_second_interrupt_ends_at_once(self):
         process = self.start(*SLOW, "-o", self.out)
@@ -213,6 +251,34 @@ class Robustness(unittest.TestCase):
         self.assertIn("options", err)
         with open(self.journal, "rb") as file:
             self.assertEqual(file.read(), before)
+
+    def test_doctored_journal_is_refused(self):
+        process = self.start(*SLOW, "-o", self.out)
+        self.wait_for_rows(2)
+        process.kill()
+        process.communicate()
+        with open(self.journal, encoding="utf-8") as file:
+            whole = file.read()
+        cut = whole.replace('"heads_q":1', '"heads_q":2', 1)
+        for text, what in ((cut, "heads"), (whole + "nonsense\n", "damaged")):
+            with open(self.journal, "w", encoding="utf-8") as file:
+                file.write(text)
+            code, _, err = self.run_to_end(*SLOW, "-o", self.out, "--resume")
+            self.assertEqual(code, 2, what)
+            self.assertIn("run without --resume to start anew", err)
+
+    def test_unfinished_journal_is_kept(self):
+        process = self.start(*SLOW, "-o", self.out)
+        self.wait_for_rows(2)
+        process.kill()
+        process.communicate()
+        before = row_lines(self.journal)
+        code, _, err = self.run_to_end(*SLOW, "-o", self.out)
+        self.assertEqual(code, 0)
+        self.assertIn("was moved to", err)
+        self.assertEqual(row_lines(self.journal + ".old"), before)
+        os.replace(self.journal + ".old", self.journal)
+        self.check_resumed(before, *SLOW)
 
     def test_two_runs_on_one_output(self):
         first = self.start(*SLOW, "-o", self.out)
@@ -283,7 +349,7 @@ class Robustness(unittest.TestCase):
         os.chmod(worker, 0o755)
         self.environment["ROOFLASH_WORKER"] = worker
         code, _, err = self.run_to_end(*SLOW, "-o", self.out)
-        self.assertEqual(code, 2)
+        self.assertEqual(code, 6)
         self.assertIn("reply of the sim:h200 worker", err)
 
     @unittest.skipUnless(SIMULATED, "the stand-in speaks for the simulated device")

@@ -103,7 +103,16 @@ void Connection::launch() {
 Reply Connection::wait_for(const std::string& type, double timeout_s) {
   const Deadline deadline = deadline_in(timeout_s);
   while (const auto line = process_->wait_line(deadline)) {
-    Reply reply = parse_reply(*line, device_);
+    const Reply reply = [&] {
+      try {
+        return parse_reply(*line, device_);
+      } catch (const UsageError& error) {  // of the worker, not of the user
+        throw Error(ExitCode::incomplete, error.what(),
+                    error.hint().empty()
+                        ? "Build rooflash and rooflash-worker from the same sources."
+                        : error.hint());
+      }
+    }();
     if (reply.error) throw Error(*reply.error);
     if (reply.type == type) return reply;
   }

@@ -60,15 +60,16 @@ Journal::Journal(std::string path, const JournalHeader& header, bool resume)
   std::error_code ignored;
   const bool exists = std::filesystem::file_size(path_, ignored) > 0 && !ignored;
   open_file();
-  if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    throw UsageError(fmt::format("another run is writing {}", printable(path_)),
-                     "Wait for it, or choose another output with -o.");
-  }
   if (exists && resume) {
     load(read_text(path_), header_);
     if (ftruncate(fd_, size_) != 0) fail(std::strerror(errno));
   } else {
     replaced_ = exists;
+    if (exists &&
+        !std::filesystem::copy_file(path_, path_ + ".old",
+                                    std::filesystem::copy_options::overwrite_existing, ignored)) {
+      fail("an unfinished run's rows are in it, and cannot be kept as .old: " + ignored.message());
+    }
     if (ftruncate(fd_, 0) != 0) fail(std::strerror(errno));
   }
   if (size_ == 0) write_line(header_);
@@ -83,6 +84,11 @@ Journal::~Journal() {
 void Journal::open_file() {
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd_ < 0) fail(std::strerror(errno));
+  if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    throw Error(open_done_ ? ExitCode::incomplete : ExitCode::usage,
+                fmt::format("another run is writing {}", printable(path_)),
+                "Wait for it, or choose another output with -o.");
+  }
 }
 
 void Journal::load(const std::string& text, const std::string& header) {
@@ -91,16 +97,20 @@ void Journal::load(const std::string& text, const std::string& header) {
   for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::string line = text.substr(begin, end - begin);
     const std::string place = fmt::format("{}:{}", printable(path_), ++line_number);
-    const Json json = parse_json(line, place);
     if (line_number == 1) {
-      const std::string other = differences(json, Json::parse(header));
+      const std::string other = differences(parse_json(line, place), Json::parse(header));
       if (!other.empty()) {
         throw UsageError(
             fmt::format("{} belongs to another run: {}", printable(path_), other),
             "Repeat the command that wrote it, or run without --resume to start anew.");
       }
     } else {
-      rows_.emplace_back(row_from_json(json, place), line);
+      try {
+        rows_.emplace_back(row_from_json(parse_json(line, place), place), line);
+      } catch (const UsageError& error) {
+        throw UsageError(error.what(),
+                         "The journal is damaged: run without --resume to start anew.");
+      }
     }
     size_ = static_cast<std::int64_t>(end) + 1;
   }

@@ -141,7 +141,11 @@ bool WorkerProcess::pump() {
       begin = static_cast<const char*>(newline) + 1;
     }
     partial_.append(begin, end);
-    if (partial_.size() > kMaxLineBytes) kill();
+    if (partial_.size() > kMaxLineBytes) {
+      kill();
+      stderr_ += "\nended by rooflash: a line without an end";
+      partial_.clear();
+    }
   }
   if (out_ >= 0 && n == 0) {
     close(out_);

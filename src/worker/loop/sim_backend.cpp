@@ -19,8 +19,10 @@
 namespace rooflash {
 namespace {
 
-// Cases up to this many floating-point operations run at full size: a fraction of a second.
+// Cases up to this many floating-point operations and input elements run at full size: a fraction
+// of a second each.
 constexpr double kFullSizeFlops = 2e8;
+constexpr std::int64_t kFullSizeElements = std::int64_t{1} << 21;
 constexpr std::int64_t kMaxCheckedRows = 192;
 // A reduced sequence: several tiles and a ragged last one.
 constexpr std::int64_t kReducedSeqlenQ = 257;
@@ -144,7 +146,10 @@ class SimBackend : public Backend {
   // Runs the host algorithm, at full size where that is quick, else on a reduced shape, once per
   // shape.
   VerifyResult verify(const Kernel& kernel, const CaseRequest& request) {
-    const bool full = dense_flops(request.problem) <= kFullSizeFlops;
+    const bool full =
+        dense_flops(request.problem) <= kFullSizeFlops &&
+        q_elements(request.problem) + k_elements(request.problem) + v_elements(request.problem) <=
+            kFullSizeElements;
     const Problem problem = full ? request.problem : reduced(request.problem);
     const auto key = std::tuple(case_id(kernel.name, problem), request.seed, sram_bytes(request));
     const auto known = verified_.find(key);
