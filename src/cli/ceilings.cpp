@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/devices.hpp"
+#include "cli/flags.hpp"
 #include "cli/roofs_cache.hpp"
 #include "cli/terminal.hpp"
 #include "core/units.hpp"
@@ -59,9 +60,7 @@ void add_ceilings(CLI::App& app, Context& context) {
   command->footer(
       "Measured once per GPU and driver, and kept in XDG_STATE_HOME/rooflash/ceilings.");
   auto flags = std::make_shared<CeilingsFlags>();
-  command->add_option("--device", flags->devices, "auto (default), all, 0,1, cuda:N, sim:GPU")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_repeatable(*command, "--device", flags->devices, "auto (default), all, 0,1, cuda:N, sim:GPU");
   command->add_flag("--refresh", flags->refresh, "measure again");
   command->add_flag("--json", flags->json, "JSON on stdout");
   command->callback(

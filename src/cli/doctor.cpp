@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/devices.hpp"
+#include "cli/flags.hpp"
 #include "cli/terminal.hpp"
 #include "core/build_info.hpp"
 #include "core/error.hpp"
@@ -56,9 +57,7 @@ void add_doctor(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("doctor", "is this machine fit to measure?");
   command->footer("One line a check, OK or WARN with the fix. Exit code 8 where one is WARN.");
   auto devices = std::make_shared<std::vector<std::string>>();
-  command->add_option("--device", *devices, "auto (default), all, 0,1, cuda:N, sim:GPU")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_repeatable(*command, "--device", *devices, "auto (default), all, 0,1, cuda:N, sim:GPU");
   command->callback(
       [&context, devices] { context.action = [devices] { return doctor(*devices); }; });
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -45,29 +44,38 @@ void make_folder(const std::string& path) {
   if (fs::exists(folder, error)) return;
   const fs::path first = *std::next(folder.begin());
   if (!fs::exists("/" / first, error)) {
-    throw UsageError(
-        fmt::format("-o {}: there is no folder /{}", printable(path), printable(first.string())),
-        "make it first, or choose another path");
+    throw UsageError(fmt::format("cannot write {}: there is no folder /{}", printable(path),
+                                 printable(first.string())),
+                     "make it first, or choose another path with -o");
   }
   fs::create_directories(folder, error);
   if (error) {
-    throw UsageError(fmt::format("-o {}: cannot make the folder {}: {}", printable(path),
+    throw UsageError(fmt::format("cannot write {}: cannot make the folder {}: {}", printable(path),
                                  printable(folder.string()), error.message()),
-                     "choose another path");
+                     "choose another path with -o");
   }
 }
 
 }  // namespace
 
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return fs::absolute(a).lexically_normal() == fs::absolute(b).lexically_normal() ||
+         fs::equivalent(a, b, error);
+}
+
 void check_outputs(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     format_of(paths[i]);
-    if (std::find(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), paths[i]) !=
-        paths.begin() + static_cast<std::ptrdiff_t>(i)) {
-      throw UsageError(fmt::format("-o {} is given twice", printable(paths[i])));
+    for (std::size_t before = 0; before < i; ++before) {
+      if (same_file(paths[before], paths[i])) {
+        throw UsageError(fmt::format("-o {} is given twice", printable(paths[i])));
+      }
     }
-    make_folder(paths[i]);
-    check_output_path(paths[i]);
+  }
+  for (const std::string& path : paths) {
+    make_folder(path);
+    check_output_path(path);
   }
 }
 

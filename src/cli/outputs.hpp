@@ -8,9 +8,13 @@
 
 namespace rooflash {
 
-// Refuses, before any work, what could not be written at the end: an unknown extension, a path
-// named twice, a folder that cannot be made, no permission. Makes missing folders, but none
-// directly in the root folder: "/resutls/x.json" is a misspelling. Throws UsageError.
+// True where both paths name one file, which need not exist.
+bool same_file(const std::string& a, const std::string& b);
+
+// Refuses, before any work and before any folder is made, what could not be written at the end: an
+// unknown extension, a path named twice, a folder that cannot be made, no permission. Makes missing
+// folders, but none directly in the root folder: "/resutls/x.json" is a misspelling. Throws
+// UsageError.
 void check_outputs(const std::vector<std::string>& paths);
 
 // Writes the record to each path: .json, .csv, .md, .html. Each file is replaced whole or not at

@@ -7,10 +7,12 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/flags.hpp"
 #include "cli/outputs.hpp"
 #include "cli/sweep_run.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
+#include "core/shell.hpp"
 #include "core/units.hpp"
 #include "record/writer.hpp"
 #include "report/table.hpp"
@@ -36,24 +38,13 @@ struct RunFlags {
   bool no_progress = false;
 };
 
-// A time limit above 0 and at most a day.
-double parse_limit(std::string_view text, std::string_view flag) {
-  constexpr double kDay = 86400;
-  const double seconds = parse_seconds(text, flag);
-  if (!(seconds > 0) || seconds > kDay) {
-    throw UsageError(
-        fmt::format("{}: '{}' is not above 0 and at most a day", flag, printable(text)));
-  }
-  return seconds;
-}
-
 RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devices) {
   RunOptions options;
   options.l2 = require_choice(flags.l2, "--l2", {"cold", "warm"});
   options.counters = require_choice(flags.counters, "--counters", {"hbm", "none"});
   options.verify = require_choice(flags.verify, "--verify", {"on", "off", "only"});
   if (!flags.min_samples.empty()) {
-    options.min_samples = parse_count(flags.min_samples, "--min-samples");
+    options.min_samples = parse_repetitions(flags.min_samples, "--min-samples");
     options.max_samples = std::max(options.max_samples, options.min_samples);
   }
   if (!flags.max_noise.empty()) options.max_noise = parse_percent(flags.max_noise, "--max-noise");
@@ -70,23 +61,12 @@ RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devi
   return options;
 }
 
-// The command that goes on with an interrupted run, quoted for a shell.
+// The command that goes on with an interrupted run, for a shell.
 std::string resume_command(const std::vector<std::string>& argv) {
-  std::string command;
-  bool has_resume = false;
-  for (const std::string& word : argv) {
-    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-      return std::isalnum(c) != 0 ||
-             std::string_view("_-.,:=/+@%").find(static_cast<char>(c)) != std::string_view::npos;
-    });
-    std::string quoted = word;
-    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
-      quoted.replace(at, 1, "'\\''");
-    }
-    command += (command.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
-    has_resume = has_resume || word == "--resume";
-  }
-  return has_resume ? command : command + " --resume";
+  std::vector<std::string> words;
+  for (const std::string& word : argv) words.push_back(shell_word(word));
+  if (std::find(argv.begin(), argv.end(), "--resume") == argv.end()) words.emplace_back("--resume");
+  return fmt::format("{}", fmt::join(words, " "));
 }
 
 int run(const Context& context, const RunFlags& flags) {
@@ -119,8 +99,10 @@ int run(const Context& context, const RunFlags& flags) {
     if (result.signal != 0) {
       print_message("interrupted; go on with: " + printable(resume_command(context.argv), 4000));
     } else if (first.ends_with(".json")) {
-      print_message(fmt::format("next: rooflash report {0} -o {1}.html", printable(first),
-                                printable(first.substr(0, first.size() - 5))));
+      const std::string page = first.substr(0, first.size() - 5) + ".html";
+      print_message(printable(
+          fmt::format("next: rooflash report {} -o {}", shell_word(first), shell_word(page)),
+          10000));
     }
   }
   return exit_code_of(result);
@@ -145,7 +127,7 @@ void add_run(CLI::App& app, Context& context) {
   option("--verify", flags->verify, "on (default), off, or only: no timing");
   option("--l2", flags->l2, "cold (default: flushed before each sample) or warm");
   option("--counters", flags->counters, "hbm (default) or none");
-  option("--min-samples", flags->min_samples, "at least so many samples (default 10)");
+  option("--min-samples", flags->min_samples, "at least so many samples (default 10x)");
   option("--max-noise", flags->max_noise, "stop when the median is known to within this (0.5%)");
   option("--max-time", flags->max_time, "of sampling one case (default 400ms)");
   option("--timeout", flags->timeout,
@@ -153,9 +135,8 @@ void add_run(CLI::App& app, Context& context) {
          "(default 60s)");
   option("--sram", flags->sram, "SRAM of one SM of a simulated GPU, such as 64k");
   const char* const kOutput = "Output";
-  command->add_option("-o,--output", flags->outputs, "FILE.json, .csv, .md or .html (repeatable)")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+  add_repeatable(*command, "-o,--output", flags->outputs,
+                 "FILE.json, .csv, .md or .html (repeatable)")
       ->group(kOutput);
   command->add_flag("--json", flags->json, "the record on stdout instead of the table")
       ->group(kOutput);

@@ -2,28 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "core/shell.hpp"
 
 namespace rooflash {
 namespace {
-
-// Quoted for a POSIX shell where it holds anything beyond the characters that never need it.
-std::string shell_word(std::string_view text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view("_-.,:=/+@%").find(c) != std::string_view::npos;
-  });
-  if (plain) return std::string(text);
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
-}
 
 std::string side(std::int64_t bound) {
   return bound == kUnbounded ? "inf" : fmt::format("{}", bound);
@@ -43,6 +25,10 @@ std::string repro_command(std::string_view kernel, const Problem& p, std::string
   }
   command += fmt::format(" --distribution {}", to_string(p.distribution));
   for (const auto& [key, value] : p.options) {
+    if (key == "sram") {
+      command += " --sram " + value;
+      continue;
+    }
     command += fmt::format(" --option {}", shell_word(fmt::format("{}={}", key, value)));
   }
   return command + " --device " + shell_word(device);
