@@ -1,6 +1,7 @@
 #include "record/reader.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +15,8 @@
 namespace rooflash {
 namespace {
 
+constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+
 std::string shown(const std::string& path) {
   return path == "-" ? "stdin" : printable(path);
 }
@@ -22,11 +25,17 @@ std::string shown(const std::string& path) {
   throw UsageError("cannot read " + shown(path) + ": " + std::strerror(error));
 }
 
+[[noreturn]] void fail_size(const std::string& path) {
+  throw UsageError("cannot read " + shown(path) + ": it is larger than 1 GiB",
+                   "no record is that large: check the path, or split the sweep");
+}
+
 // A descriptor that closes itself.
 class Input {
  public:
+  // A pipe without a writer is opened without waiting for one, and then refused.
   explicit Input(const std::string& path)
-      : fd_(path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      : fd_(path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (fd_ < 0) fail_read(path, errno);
   }
   ~Input() {
@@ -44,6 +53,15 @@ class Input {
 
 std::string read_text(const std::string& path) {
   const Input input(path);
+  struct stat status {};
+  if (fstat(input.fd(), &status) != 0) fail_read(path, errno);
+  if (path != "-" && !S_ISREG(status.st_mode)) {
+    throw UsageError("cannot read " + shown(path) + ": it is not a regular file",
+                     "name a file, or - to read the standard input");
+  }
+  if (S_ISREG(status.st_mode) && static_cast<std::size_t>(status.st_size) > kMaxBytes) {
+    fail_size(path);
+  }
   std::string text;
   std::array<char, 1 << 16> buffer{};
   for (;;) {
@@ -51,6 +69,7 @@ std::string read_text(const std::string& path) {
     if (got == 0) return text;
     if (got > 0) {
       text.append(buffer.data(), static_cast<std::size_t>(got));
+      if (text.size() > kMaxBytes) fail_size(path);
     } else if (errno != EINTR) {
       fail_read(path, errno);
     }

@@ -7,7 +7,8 @@
 
 namespace rooflash {
 
-// The whole file at `path`; "-" is the standard input. Throws UsageError with the system's reason.
+// The whole file at `path`, which must be a regular one; "-" is the standard input, of any kind.
+// Throws UsageError with the system's reason, and for over 1 GiB.
 std::string read_text(const std::string& path);
 
 // The record at `path` ("-": standard input). Unknown keys are ignored. Throws UsageError with the

@@ -38,17 +38,17 @@ fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
-// The file that `path` names, through symbolic links.
+// The file that `path` names, through symbolic links; it need not exist.
 fs::path resolved(const std::string& path) {
+  constexpr int kMaxLinks = 40;  // as Linux has it
+  fs::path target = path;
   std::error_code error;
-  const fs::path target = fs::canonical(path, error);
-  return error ? fs::path(path) : target;
-}
-
-bool is_special(const fs::path& file) {
-  std::error_code error;
-  const fs::file_status status = fs::status(file, error);
-  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+  for (int links = 0; fs::is_symlink(target, error); ++links) {
+    if (links == kMaxLinks) fail_write(path, std::strerror(ELOOP));
+    target = folder_of(target) / fs::read_symlink(target, error);  // an absolute one stands alone
+    if (error) fail_write(path, error.message());
+  }
+  return target;
 }
 
 // A temporary file beside `target`, removed again unless it was renamed to it.
@@ -59,7 +59,11 @@ class TemporaryFile {
         path_((folder_of(target) / ("." + target.filename().string() + ".XXXXXX")).string()),
         shown_path_(shown_path) {
     std::error_code error;
-    if (fs::is_directory(target, error)) fail_write(shown_path_, "it is a folder");
+    const fs::file_status status = fs::status(target, error);
+    if (fs::is_directory(status)) fail_write(shown_path_, "it is a folder");
+    if (fs::exists(status) && !fs::is_regular_file(status)) {
+      fail_write(shown_path_, "it is not a regular file");
+    }
     fd_ = mkostemp(path_.data(), O_CLOEXEC);
     if (fd_ < 0) fail_write(shown_path_, std::strerror(errno));
   }
@@ -112,29 +116,12 @@ std::string record_text(const Record& record) {
   return text;
 }
 
-void write_record(const Record& record, const std::string& path) {
-  write_file_atomic(path, record_text(record));
-}
-
 void write_file_atomic(const std::string& path, std::string_view content) {
-  if (is_special(path)) {
-    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) fail_write(path, std::strerror(errno));
-    try {
-      write_all(fd, content, path);
-    } catch (...) {
-      close(fd);
-      throw;
-    }
-    close(fd);
-    return;
-  }
   TemporaryFile(resolved(path), path).commit(content);
 }
 
 void check_output_path(const std::string& path) {
   if (path.empty()) throw UsageError("the output path is empty", "give a file name with -o");
-  if (is_special(path)) return;
   const fs::path folder = folder_of(path);
   std::error_code error;
   if (folder.is_relative() && !fs::exists(folder, error)) fs::create_directory(folder, error);

@@ -11,12 +11,9 @@ namespace rooflash {
 // The record as a JSON text: a readable head, then one row a line.
 std::string record_text(const Record& record);
 
-// Writes record_text() to `path` as write_file_atomic() does.
-void write_record(const Record& record, const std::string& path);
-
 // Replaces the file at `path` (or what a symbolic link there points at) by `content` through a
 // temporary file in the same folder, synced and renamed: after a fault the old file is untouched.
-// What is not a regular file (/dev/stdout, a pipe) is written directly. Throws UsageError.
+// Throws UsageError, also where `path` is not a regular file (a folder, a pipe, a device).
 void write_file_atomic(const std::string& path, std::string_view content);
 
 // Refuses, before any work, a path that write_file_atomic() could not write. Where the folder is

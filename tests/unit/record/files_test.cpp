@@ -41,7 +41,7 @@ class RecordFiles : public testing::Test {
 
 TEST_F(RecordFiles, RecordIsReadBackAsWritten) {
   const Record record = sample_record();
-  write_record(record, path("r.json"));
+  write_file_atomic(path("r.json"), record_text(record));
   EXPECT_EQ(to_json(read_record(path("r.json"))).dump(), to_json(record).dump());
   EXPECT_EQ(files(), 1U);  // no temporary file is left
 }
@@ -88,6 +88,40 @@ TEST_F(RecordFiles, WriteKeepsModeAndSymbolicLink) {
   EXPECT_TRUE(fs::is_symlink(path("link")));
   EXPECT_EQ(read_text(path("target")), "new");
   EXPECT_EQ(fs::status(path("target")).permissions(), fs::perms(0640));
+}
+
+TEST_F(RecordFiles, WriteGoesThroughALinkToNothing) {
+  fs::create_symlink("later", path("hop"));
+  fs::create_symlink(path("hop"), path("link"));
+  EXPECT_NO_THROW(check_output_path(path("link")));
+  write_file_atomic(path("link"), "new");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_TRUE(fs::is_symlink(path("hop")));
+  EXPECT_EQ(read_text(path("later")), "new");
+  fs::create_symlink("loop", path("loop"));
+  EXPECT_THROW(write_file_atomic(path("loop"), "new"), UsageError);
+}
+
+// None of these may wait for another end, or read without an end.
+TEST_F(RecordFiles, PipesAndDevicesAreRefused) {
+  ASSERT_EQ(mkfifo(path("pipe.json").c_str(), 0600), 0);
+  for (const std::string& special : {path("pipe.json"), std::string("/dev/zero")}) {
+    EXPECT_THROW(read_text(special), UsageError) << special;
+    EXPECT_THROW(write_file_atomic(special, "x"), UsageError) << special;
+    EXPECT_THROW(check_output_path(special), UsageError) << special;
+  }
+  EXPECT_TRUE(fs::is_fifo(path("pipe.json")));
+}
+
+TEST_F(RecordFiles, ReadingHasALimit) {
+  std::ofstream(path("huge.json")) << "";
+  fs::resize_file(path("huge.json"), (std::uintmax_t{1} << 30) + 1);  // sparse
+  try {
+    read_text(path("huge.json"));
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("larger than 1 GiB"), std::string::npos);
+  }
 }
 
 TEST_F(RecordFiles, OutputPathIsCheckedBeforeWork) {
