@@ -3,7 +3,11 @@
 (() => {
   "use strict";
 
-  const records = JSON.parse(document.getElementById("records").textContent);
+  // Bidirectional and invisible marks would change how the text around them reads; the data that is
+  // saved keeps them.
+  const source = document.getElementById("records").textContent;
+  const marks = /[\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]/g;
+  const records = JSON.parse(source.replace(marks, "\ufffd"));
   const shapes = [d3.symbolCircle, d3.symbolSquare, d3.symbolTriangle, d3.symbolDiamond,
                   d3.symbolCross, d3.symbolStar, d3.symbolWye];
   const dashes = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2 1 2", "1 4"];
@@ -27,6 +31,9 @@
   };
   const time = (us) => us < 1000 ? `${number(us)} us` : us < 1e6 ? `${number(us / 1e3)} ms`
                                                                 : `${number(us / 1e6)} s`;
+
+  const cut = (text, length) =>
+      text.length > length ? `${text.slice(0, length - 1)}\u2026` : text;
 
   const kernelLabel = (row) => row.provider === "builtin" || row.kernel.includes(row.provider)
       ? row.kernel : `${row.provider}:${row.kernel}`;
@@ -255,7 +262,7 @@
       addMark(d3.select(this).append("g").attr("class", simulated ? "sim" : ""), kernel, simulated);
     });
     rows.append("text").attr("class", "halo").attr("text-anchor", "end").attr("x", -9)
-        .attr("y", 4).text((kernel) => kernel);
+        .attr("y", 4).text((kernel) => cut(kernel, 30));
   }
 
   function drawRoofline(container, data, run, device, gpu, dtype) {
@@ -347,8 +354,7 @@
     const over = labels.length ? labels[labels.length - 1].at - box.bottom : 0;
     svg.append("g").selectAll("text").data(labels).enter().append("text").attr("class", "halo")
         .attr("x", box.right + 8).attr("y", (label) => label.at + 4 - Math.max(0, over))
-        .text((label) => label.line.name.length > 14 ? `${label.line.name.slice(0, 13)}\u2026`
-                                                     : label.line.name);
+        .text((label) => cut(label.line.name, 14));
   }
 
   function drawThroughput(container, data, top) {
@@ -569,7 +575,8 @@
         .attr("stroke-dasharray", dashOf(kernel));
     const simulated = points.filter((p) => p.kernel === kernel).every((p) => p.sim);
     addMark(svg.append("g").attr("class", simulated ? "sim" : ""), kernel, simulated);
-    label.append(kernel);
+    label.append(cut(kernel, 60));
+    label.title = kernel;
   }
   if (points.some((p) => p.sim)) {
     legend.append("outlined marks with a dot and outlined bars: simulated");
@@ -626,8 +633,10 @@
       hbm_write_bytes: (r) => r.counters.hbm_write_bytes,
       predicted_hbm_bytes: (r) => r.model.predicted_hbm_bytes, flags: (r) => r.flags.join(";"),
     };
+    // A text that a spreadsheet would run as a formula begins with a quote.
     const quote = (value) => {
-      const text = value === null || value === undefined ? "" : `${value}`;
+      const raw = value === null || value === undefined ? "" : `${value}`;
+      const text = typeof value === "string" && /^[=+\-@\t\r]/.test(raw) ? `'${raw}` : raw;
       return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
     };
     const lines = records.flatMap((record) => record.rows)
@@ -637,9 +646,11 @@
 
   document.getElementById("save-csv").addEventListener("click", () =>
       save("rooflash.csv", "text/csv", csv()));
-  document.getElementById("save-json").addEventListener("click", () =>
-      save("rooflash.json", "application/json",
-           JSON.stringify(records.length === 1 ? records[0] : records, null, 1)));
+  document.getElementById("save-json").addEventListener("click", () => {
+    const originals = JSON.parse(source);
+    save("rooflash.json", "application/json",
+         JSON.stringify(originals.length === 1 ? originals[0] : originals, null, 1));
+  });
 
   document.querySelector(".controls").hidden = false;
   apply();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/utf8.hpp"
 
 namespace rooflash {
 namespace {
@@ -46,30 +47,6 @@ std::string three_digits(double value) {
   const double size = std::fabs(value);
   if (size >= 99.95) return fmt::format("{:.0f}", value);
   return size >= 9.995 ? fmt::format("{:.1f}", value) : fmt::format("{:.2f}", value);
-}
-
-// Length of the UTF-8 sequence at the front of `text` that is safe to show, or 0: malformed bytes,
-// C1 controls and bidirectional overrides are not.
-std::size_t safe_utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const std::size_t length = first < 0xC2U   ? 0
-                             : first < 0xE0U ? 2
-                             : first < 0xF0U ? 3
-                             : first < 0xF5U ? 4
-                                             : 0;
-  if (length == 0 || text.size() < length) return 0;
-  char32_t code = first & (0x7FU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return 0;
-    code = (code << 6U) | (byte(i) & 0x3FU);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  const bool bidi = (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
-  const bool separator = code == 0x2028 || code == 0x2029;
-  if (overlong || surrogate || bidi || separator || code < 0xA0 || code > 0x10FFFF) return 0;
-  return length;
 }
 
 }  // namespace
@@ -182,15 +159,14 @@ std::string printable(std::string_view text, std::size_t max_chars) {
   std::string shown;
   std::size_t chars = 0;
   for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool plain = byte >= 0x20 && byte < 0x7F;
-    const std::size_t length = plain ? 1 : byte < 0x80 ? 0 : safe_utf8_length(text.substr(i));
-    const std::string piece =
-        length > 0 ? std::string(text.substr(i, length)) : fmt::format("\\x{:02x}", byte);
-    chars += length > 0 ? 1 : piece.size();
+    const Utf8 next = first_utf8(text.substr(i));
+    const bool safe = next.length > 0 && !is_unsafe_to_show(next.code);
+    const std::string piece = safe ? std::string(text.substr(i, next.length))
+                                   : fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+    chars += safe ? 1 : piece.size();
     if (chars > max_chars) return shown + "...";
     shown += piece;
-    i += std::max<std::size_t>(length, 1);
+    i += safe ? next.length : 1;
   }
   return shown;
 }

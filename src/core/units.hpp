@@ -27,8 +27,8 @@ std::string format_gib(double bytes);                          // "256 MiB", "8.
 std::string format_time_us(double time_us);                    // "61.2 us", "1.15 ms"
 std::string format_rate(double value, std::string_view unit);  // 611.4 "TFLOPS" -> "611 TFLOPS"
 
-// `text` with control characters shown as \xNN, for terminals and error messages. At most
-// `max_chars`, cut with "...".
+// `text` with control characters, invisible marks and malformed bytes shown as \xNN, for terminals
+// and error messages. At most `max_chars`, cut with "...".
 std::string printable(std::string_view text, std::size_t max_chars = 200);
 
 }  // namespace rooflash

@@ -55,14 +55,6 @@ double flops(const Problem& p) {
   return per_pair(p) * heads(p) * static_cast<double>(unmasked_pairs(p));
 }
 
-double paper_flops(const Problem& p) {
-  double pairs = static_cast<double>(p.seqlen_q) * static_cast<double>(p.seqlen_kv);
-  if (p.mask.kind == MaskKind::causal) pairs /= 2;
-  if (p.mask.kind == MaskKind::window) pairs = static_cast<double>(unmasked_pairs(p));
-  const double forward = 2 * heads(p) * pairs * static_cast<double>(p.headdim + p.headdim_v);
-  return p.pass == Pass::fwd ? forward : 2.5 * forward;
-}
-
 std::int64_t compulsory_bytes(const Problem& p) {
   const std::int64_t inputs = q_elements(p) + k_elements(p) + v_elements(p);
   const std::int64_t input_size = size_bytes(p.dtype);

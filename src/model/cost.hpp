@@ -16,10 +16,6 @@ std::int64_t unmasked_pairs(const Problem& problem);
 // backward. GQA does not change them.
 double flops(const Problem& problem);
 
-// FLOPs as the FlashAttention papers count them: seqlen_q x seqlen_kv pairs, half of that for
-// causal, backward 2.5 x forward. Windows, which the papers do not have, use the exact pairs.
-double paper_flops(const Problem& problem);
-
 // Least HBM traffic: each input read once, each output written once; LSE is not counted. Backward
 // reads Q, K, V, O, dO and writes dQ, dK, dV.
 std::int64_t compulsory_bytes(const Problem& problem);

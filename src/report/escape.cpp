@@ -2,39 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+
+#include "core/utf8.hpp"
 
 namespace rooflash {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Length of the valid UTF-8 sequence at the start of `text`; 0 where there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const std::uint8_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const std::uint8_t next = byte(1);
-  const bool overlong = (lead == 0xE0 && next < 0xA0) || (lead == 0xF0 && next < 0x90);
-  const bool outside = (lead == 0xED && next > 0x9F) || (lead == 0xF4 && next > 0x8F);
-  return overlong || outside ? 0 : length;
-}
-
 }  // namespace
 
 std::string escape_html(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
-    const auto c = static_cast<std::uint8_t>(text[0]);
-    const bool control = (c < 0x20 && c != '\t' && c != '\n') || c == 0x7F ||
-                         (length == 2 && c == 0xC2 && static_cast<std::uint8_t>(text[1]) < 0xA0);
-    if (length == 0 || control) {
+    const auto [length, code] = first_utf8(text);
+    const char c = text[0];
+    if (length == 0 || (is_unsafe_to_show(code) && c != '\t' && c != '\n')) {
       out += kReplacement;
     } else if (c == '&') {
       out += "&amp;";
@@ -49,7 +34,7 @@ std::string escape_html(std::string_view text) {
     } else {
       out += text.substr(0, length);
     }
-    text.remove_prefix(length ? length : 1);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
 }
@@ -90,9 +75,9 @@ std::string escape_script_json(std::string_view json) {
 std::string script_json_string(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
+    const auto [length, code] = first_utf8(text);
     const char c = text[0];
-    if (length == 0) {
+    if (length == 0 || (is_unsafe_to_show(code) && code >= 0x80)) {
       out += kReplacement;
     } else if (c == '"' || c == '\\') {
       out += '\\';
@@ -102,7 +87,7 @@ std::string script_json_string(std::string_view text) {
     } else {
       out += text.substr(0, length);
     }
-    text.remove_prefix(length ? length : 1);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return escape_script_json(out += '"');
 }

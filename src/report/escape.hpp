@@ -6,15 +6,16 @@
 
 namespace rooflash {
 
-// For HTML text and quoted attributes: & < > " ' as entities; control characters (but tab and
-// newline) and invalid UTF-8 as U+FFFD.
+// For HTML text and quoted attributes: & < > " ' as entities; invalid UTF-8 and what is unsafe to
+// show (core/utf8.hpp; but tab and newline) as U+FFFD.
 std::string escape_html(std::string_view text);
 
 // For JSON inside a <script> element: < > & and U+2028, U+2029 as \u escapes. These occur only
 // inside JSON strings, so the value is unchanged.
 std::string escape_script_json(std::string_view json);
 
-// `text` as a JSON string literal with those escapes; invalid UTF-8 becomes U+FFFD.
+// `text` as a JSON string literal with those escapes; invalid UTF-8, and what is unsafe to show and
+// has no JSON escape, becomes U+FFFD. For the cells of tables: it changes the value.
 std::string script_json_string(std::string_view text);
 
 // For an id or a fragment: every character outside [A-Za-z0-9/._@-] becomes '_'.

@@ -216,7 +216,12 @@ std::string method_html(std::span<const Record> records) {
        {"time", "median of all samples of a row; its 95 % interval; no sample is dropped"},
        {"TFLOPS", "model FLOPs over median time (10^12 per second)"},
        {"hardware TFLOPS", "tensor operations counted over median time"},
-       {"compulsory bytes", "each input read once, each output written once, KV with KV heads"},
+       {"compulsory bytes",
+        "each input read once, each output written once, KV with KV heads. A row that sees no key "
+        "needs no Q, so a kernel that skips such rows can move less"},
+       {"the papers' FLOP count",
+        "half of all pairs for causal, backward 2.5 x forward; shown in the case detail where it "
+        "differs from the exact count by over 0.1 %"},
        {"HBM bytes", "read and written, from hardware counters; on simulated rows predicted"},
        {"intensity", "model FLOPs over HBM bytes"},
        {"% of roof", "TFLOPS over the lower of the HBM and the tensor roof at the row's intensity"},

@@ -250,7 +250,7 @@ DataTable detail_table(std::span<const Record> records) {
   DataTable table{"table-detail",
                   "Every row of the record",
                   {"case", "device", "status", "verified", "time", "predicted time", "SM clock",
-                   "power", "temperature", "flags", "resources", "reproduce"},
+                   "power", "temperature", "flags", "model FLOPs", "resources", "reproduce"},
                   false,
                   {}};
   const auto fill = [](auto& cells, const Row& row, const Record&) {
@@ -265,6 +265,7 @@ DataTable detail_table(std::span<const Record> records) {
     std::vector<std::string> flags = row.flags;
     for (const std::string& reason : row.throttle) flags.push_back("throttle: " + reason);
     cells.push_back(text_cell(joined(flags)));
+    cells.push_back({flops_text(row), row.model.flops});
     cells.push_back(text_cell(resources_text(row)));
     cells.push_back(text_cell(row.repro));
   };

@@ -3,6 +3,7 @@
 #include "core/units.hpp"
 #include "report/formats.hpp"
 #include "report/pivot.hpp"
+#include "report/roofs.hpp"
 #include "report/summary.hpp"
 
 namespace rooflash {
@@ -73,6 +74,17 @@ std::string group_table(const Group& group) {
   return out;
 }
 
+// The ok rows whose FLOPs the papers count otherwise.
+std::string paper_table(const Record& record) {
+  std::string out;
+  for (const Row& row : record.rows) {
+    if (row.status != Status::ok || !paper_flops(row)) continue;
+    if (out.empty()) out = "\n| case | model FLOPs |\n|---|---|\n";
+    out += fmt::format("| {} | {} |\n", escaped(row.case_id), flops_text(row));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string render_markdown(const Record& record) {
@@ -92,6 +104,7 @@ std::string render_markdown(const Record& record) {
       "\nCells: time / TFLOPS / % of the roof (c compute, m memory side) / HBM bytes over "
       "compulsory bytes.\n";
   for (const Group& group : grid.groups) out += group_table(group);
+  out += paper_table(record);
   bool first = true;
   for (const Row& row : record.rows) {
     if (row.status == Status::ok) continue;

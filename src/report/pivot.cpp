@@ -112,6 +112,12 @@ std::string mask_text(const Mask& mask) {
   return text;
 }
 
+// `value` for a column of six characters.
+std::string narrow(double value) {
+  if (value > 0 && value < 0.001) return "<0.001";
+  return value > 0 && value < 0.1 ? fmt::format("{:.3f}", value) : significant(value);
+}
+
 }  // namespace
 
 Pivot pivot(const Record& record) {
@@ -201,7 +207,7 @@ CellText cell_text(const Cell& cell, const Roofs& roofs) {
   const Row& row = *cell.row;
   CellText text;
   text.time = format_time_us(row.time_us->median);
-  text.tflops = row.derived.tflops ? significant(*row.derived.tflops) : "n/a";
+  text.tflops = row.derived.tflops ? narrow(*row.derived.tflops) : "n/a";
   if (row.derived.roof_pct) {
     text.roof = fmt::format("{:.0f}", *row.derived.roof_pct);
     if (const char side = roof_side(roofs, intensity(row))) text.roof += fmt::format(" {}", side);

@@ -1,6 +1,11 @@
 #include "report/roofs.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+
+#include "report/pivot.hpp"
 
 namespace rooflash {
 namespace {
@@ -53,6 +58,26 @@ OptDouble bytes_over_compulsory(const Row& row) {
   const OptDouble bytes = hbm_bytes(row).bytes;
   if (!bytes || row.status != Status::ok || row.model.compulsory_bytes <= 0) return std::nullopt;
   return *bytes / static_cast<double>(row.model.compulsory_bytes);
+}
+
+OptDouble paper_flops(const Row& row) {
+  const Problem& p = row.problem;
+  if (p.mask.kind == MaskKind::window) return std::nullopt;
+  double pairs = static_cast<double>(p.seqlen_q) * static_cast<double>(p.seqlen_kv);
+  if (p.mask.kind == MaskKind::causal) pairs /= 2;
+  const double heads = static_cast<double>(p.batch) * static_cast<double>(p.heads_q);
+  const double forward = 2 * heads * pairs * static_cast<double>(p.headdim + p.headdim_v);
+  const double flops = p.pass == Pass::fwd ? forward : 2.5 * forward;
+  if (std::fabs(flops - row.model.flops) <= 1e-3 * row.model.flops) return std::nullopt;
+  return flops;
+}
+
+std::string flops_text(const Row& row) {
+  std::string text = significant(row.model.flops / 1e9, 4) + " GFLOP";
+  if (const OptDouble flops = paper_flops(row)) {
+    text += fmt::format(" (the papers count {})", significant(*flops / 1e9, 4));
+  }
+  return text;
 }
 
 char roof_side(const Roofs& roofs, OptDouble flop_per_byte) {

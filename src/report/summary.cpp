@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <set>
+#include <map>
 #include <tuple>
 
 #include "core/units.hpp"
@@ -183,15 +183,18 @@ std::vector<Warning> warnings(const Record& record) {
       result.push_back({fmt::format("{} ({})", rule.what, counted(rows, "row")), rule.action});
     }
   }
-  std::set<std::string> roofless;
+  std::map<std::string, const char*> roofless;  // "cuda:0 bf16" to what to do
   for (const Row& row : record.rows) {
     const Roofs roofs = roofs_of(record, row.device, row.gpu, row.problem.dtype);
     if (!roofs.hbm_gbps || !roofs.tensor_tflops) {
-      roofless.insert(fmt::format("{} {}", printable(row.device), to_string(row.problem.dtype)));
+      roofless.emplace(fmt::format("{} {}", printable(row.device), to_string(row.problem.dtype)),
+                       row.simulated ? "the datasheet of the simulated card gives none: compare "
+                                       "times, or take another dtype or card"
+                                     : "measure it: rooflash ceilings");
     }
   }
-  for (const std::string& name : roofless) {
-    result.push_back({"no roof is known for " + name, "measure it: rooflash ceilings"});
+  for (const auto& [name, action] : roofless) {
+    result.push_back({"no roof is known for " + name, action});
   }
   return result;
 }

@@ -1,5 +1,5 @@
 // Writes reports of made-up records for the browser test.
-//   make_report KIND FILE     KIND: sweep | two | hostile | large
+//   make_report KIND FILE     KIND: sweep | two | hostile | long | large
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -11,7 +11,7 @@
 int main(int argc, char** argv) {
   using namespace rooflash;
   if (argc != 3) {
-    std::cerr << "usage: make_report sweep|two|hostile|large FILE\n";
+    std::cerr << "usage: make_report sweep|two|hostile|long|large FILE\n";
     return 2;
   }
   const std::string kind = argv[1];
@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   if (kind == "sweep" || kind == "two") records.push_back(fixture::sweep_record(true));
   if (kind == "two") records.push_back(fixture::sweep_record(false));
   if (kind == "hostile") records.push_back(fixture::hostile_record());
+  if (kind == "long") records.push_back(fixture::long_names_record());
   if (kind == "large") records.push_back(fixture::large_record(10'000));
   if (records.empty()) {
     std::cerr << "make_report: unknown kind " << kind << "\n";

@@ -175,6 +175,36 @@ class ReportTest(unittest.TestCase):
         self.page.screenshot(OPTIONS.out / "hostile.png")
         self.check_quiet()
 
+    def test_marks_that_turn_text_around_are_not_shown(self):
+        html = self.load("hostile")
+        shown = self.page.evaluate(
+            "document.querySelectorAll('details').forEach((d) => { d.open = true; });"
+            "document.querySelectorAll('.point').forEach((p) => p.focus());"
+            "[document.body.innerText, document.title,"
+            " ...[...document.querySelectorAll('svg')].map((svg) => svg.textContent)].join()")
+        self.assertNotRegex(shown, "[\u200b\u202e]")
+        self.assertIn("\u202e", json.dumps(embedded_records(html), ensure_ascii=False))
+        self.page.evaluate(
+            "window.saved = []; const make = URL.createObjectURL;"
+            "URL.createObjectURL = (blob) => { saved.push(blob.text()); return make(blob); };"
+            "HTMLAnchorElement.prototype.click = () => {};"
+            "document.getElementById('save-json').click()")
+        self.assertEqual(json.loads(self.page.evaluate("saved[0]")), embedded_records(html)[0])
+        self.check_quiet()
+
+    def test_long_names_do_not_widen_the_page(self):
+        self.load("long")
+        self.assertGreater(self.count("[data-chart=throughput] .point"), 0)
+        self.page.evaluate(
+            "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        width, view = self.page.evaluate(
+            "[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        self.assertLessEqual(width, view)
+        self.assertLess(self.page.evaluate(
+            "Math.max(...[...document.querySelectorAll('table')].map((t) => t.scrollWidth))"), 5000)
+        self.page.screenshot(OPTIONS.out / "long.png", "header")
+        self.check_quiet()
+
     def test_reads_without_scripts(self):
         self.page.call("Emulation.setScriptExecutionDisabled", value=True)
         try:

@@ -129,6 +129,12 @@ TEST(Printable, EscapesWhatCouldMoveTheCursorOrHideText) {
   EXPECT_EQ(printable("\xc3\xa9"), "\xc3\xa9");             // e acute stays
   EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");           // C1 control sequence
   EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // right-to-left override
+  // Marks that nobody sees: zero width, direction, word joiner, isolate, byte order mark.
+  for (const std::string mark : {"\xd8\x9c", "\xe2\x80\x8b", "\xe2\x80\x8f", "\xe2\x81\xa0",
+                                 "\xe2\x81\xa4", "\xe2\x81\xa6", "\xef\xbb\xbf"}) {
+    EXPECT_EQ(printable(mark).find(mark), std::string::npos) << printable(mark);
+  }
+  EXPECT_EQ(printable("\xe2\x82\xac\xf0\x9f\x98\x80"), "\xe2\x82\xac\xf0\x9f\x98\x80");
   EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");           // malformed and cut off
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // surrogate
   EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");           // overlong

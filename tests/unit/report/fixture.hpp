@@ -160,7 +160,7 @@ inline Record sweep_record(bool with_simulated) {
 // Text that breaks out of a page that does not escape it.
 inline const std::string kHostile =
     "</script><script>window.hacked=1</script>\"><img src=x onerror=\"window.hacked=1\">'&"
-    "\x01\x1b[31m\xE2\x80\xA8\xff{{style}}|`*_";
+    "\x01\x1b[31m\xE2\x80\xA8\xE2\x80\xAE\xE2\x80\x8B\xff{{style}}|`*_";
 
 inline Record hostile_record() {
   Record record = empty_record();
@@ -178,6 +178,19 @@ inline Record hostile_record() {
   record.environment.argv = {kHostile};
   record.environment.devices[0].name = kHostile;
   record.datasheet[0].source = kHostile;
+  return record;
+}
+
+// Names of thousands of characters without a space.
+inline Record long_names_record() {
+  Record record = empty_record();
+  const std::string name(5000, 'k');
+  for (const char* const end : {"a", "b"}) {
+    record.rows.push_back(row(name + end, problem(DType::bf16, 128, 1024, false), 100, 1.1, false));
+    record.rows.push_back(row(name + end, problem(DType::bf16, 128, 2048, false), 120, 1.1, false));
+  }
+  record.environment.driver = record.environment.devices[0].name = name;
+  record.suite = record.ceilings[0].source = name;
   return record;
 }
 

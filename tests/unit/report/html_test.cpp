@@ -123,6 +123,12 @@ TEST(Html, MissingValuesCarryTheirReason) {
   EXPECT_TRUE(contains(page, "n/a: counters no_permission"));
 }
 
+TEST(Html, SaysWhyHbmBytesCanBeBelowTheCompulsory) {
+  const std::string page = report(fixture::sweep_record(true));
+  EXPECT_TRUE(contains(page, "or queries that see no key were not read"));
+  EXPECT_TRUE(contains(page, "A row that sees no key needs no Q"));
+}
+
 TEST(Html, RowsBeyondTheStaticOnesAreInADataBlock) {
   const Record record = fixture::sweep_record(false);
   const std::string page = html_report({&record, 1}, {.static_rows = 7});
@@ -187,6 +193,12 @@ TEST(Escape, MakesTextHarmless) {
   EXPECT_EQ(escape_html("\x01\n\t\x7f"), "\xEF\xBF\xBD\n\t\xEF\xBF\xBD");
   EXPECT_EQ(escape_html("\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"),
             "\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80");
+  // A right-to-left override, a zero-width space.
+  EXPECT_EQ(escape_html("a\xE2\x80\xAE"
+                        "b\xE2\x80\x8B"),
+            "a\xEF\xBF\xBD"
+            "b\xEF\xBF\xBD");
+  EXPECT_EQ(script_json_string("\xE2\x80\xAE"), "\"\xEF\xBF\xBD\"");
   EXPECT_EQ(escape_html("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // overlong '/'
   EXPECT_EQ(escape_html("\xE2\x82"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // cut short
   EXPECT_EQ(escape_script_json("\"</script>&\xE2\x80\xA8\xE2\x80\xA9\xE2\x82\xAC\""),

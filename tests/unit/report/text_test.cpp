@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "fixture.hpp"
@@ -208,7 +209,7 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
 
 TEST(Csv, HoldsEveryRowWithStatusAndReasonAndQuotesWhatNeedsIt) {
   Record record = fixture::sweep_record(true);
-  const std::string awkward = "a \"quoted\", two\r\nlines";
+  const std::string awkward = "a \"quoted\", comma";
   record.rows[10].reason = awkward;
   const auto lines = parse_csv(render_csv(record));
   ASSERT_EQ(lines.size(), record.rows.size() + 1);
@@ -224,6 +225,33 @@ TEST(Csv, HoldsEveryRowWithStatusAndReasonAndQuotesWhatNeedsIt) {
     EXPECT_EQ(lines[i + 1][column("time_us_median")].empty(), record.rows[i].status != Status::ok);
   }
   EXPECT_EQ(lines[11][column("reason")], awkward);
+}
+
+TEST(Csv, HoldsNoControlCharacterAndNoFormula) {
+  Record record = fixture::sweep_record(true);
+  Row& row = record.rows[0];
+  row.gpu = std::string("\x1b[31m\0red", 9);
+  row.repro = "=1+1";
+  row.reason = "-2 is below";
+  row.kernel = "+1e-3";
+  row.provider = "@x";
+  row.power_w = -0.25;  // a number stays one
+  const std::string text = render_csv(record);
+  EXPECT_EQ(std::count_if(text.begin(), text.end(),
+                          [](char c) { return (c >= 0 && c < 0x20 && c != '\r' && c != '\n'); }),
+            0);
+  const auto lines = parse_csv(text);
+  const std::vector<std::string>& head = lines[0];
+  const auto field = [&](const char* name) {
+    const auto at = std::find(head.begin(), head.end(), name) - head.begin();
+    return lines[1].at(static_cast<std::size_t>(at));
+  };
+  EXPECT_EQ(field("gpu"), "\\x1b[31m\\x00red");
+  EXPECT_EQ(field("repro"), "'=1+1");
+  EXPECT_EQ(field("reason"), "'-2 is below");
+  EXPECT_EQ(field("provider"), "'@x");
+  EXPECT_EQ(field("kernel"), "'+1e-3");
+  EXPECT_EQ(field("power_w"), "-0.25");
 }
 
 TEST(Text, IsDeterministic) {
@@ -250,6 +278,57 @@ TEST(Text, OneIsNoPlural) {
   EXPECT_TRUE(contains(html_report({&record, 1}, {}), ">1 row: 1 ok<"));
   record.rows.front().problem.heads_q = 2;
   EXPECT_TRUE(contains(render_table(record, {}), "causal, 2 heads on 1 KV head  ["));
+}
+
+TEST(Table, TinyThroughputKeepsTheColumns) {
+  Record record = fixture::empty_record();
+  for (const auto& [seqlen, tflops] : {std::pair{512, 5.99e-5}, {1024, 0.0123}, {2048, 123.0}}) {
+    record.rows.push_back(
+        fixture::row("fa2", fixture::problem(DType::bf16, 128, seqlen, false), tflops, 1, false));
+  }
+  const std::string table = render_table(record, {.width = 100});
+  EXPECT_TRUE(contains(table, " <0.001 ")) << table;
+  EXPECT_TRUE(contains(table, "  0.012 ")) << table;
+  std::set<std::size_t> ends;
+  for (const std::string& line : lines_of(table)) {
+    if (line.ends_with("1.00x")) ends.insert(line.size());
+  }
+  EXPECT_EQ(ends.size(), 1U) << table;
+}
+
+TEST(Summary, DoesNotSendASimulatedCardToTheCeilings) {
+  Record record = fixture::empty_record();
+  record.ceilings.clear();
+  record.datasheet.clear();
+  const Problem p = fixture::problem(DType::bf16, 128, 1024, false);
+  record.rows = {fixture::row("fa2", p, 100, 1, true)};
+  ASSERT_EQ(warnings(record).size(), 1U);
+  EXPECT_TRUE(contains(warnings(record)[0].what, "no roof is known for sim:fixture bf16"));
+  EXPECT_FALSE(contains(warnings(record)[0].action, "rooflash ceilings"));
+}
+
+TEST(PaperFlops, AreGivenWhereTheyDifferByOverAThousandth) {
+  const auto made = [](std::int64_t seqlen, bool causal) {
+    return fixture::row("fa2", fixture::problem(DType::bf16, 128, seqlen, causal), 100, 1, false);
+  };
+  Row row = made(512, true);  // the diagonal is 1/512 of half of all pairs
+  ASSERT_TRUE(paper_flops(row));
+  EXPECT_NEAR(row.model.flops / *paper_flops(row), 513.0 / 512, 1e-12);
+  EXPECT_FALSE(paper_flops(made(2048, true)));
+  EXPECT_FALSE(paper_flops(made(512, false)));
+  EXPECT_EQ(flops_text(row), "34.43 GFLOP (the papers count 34.36)");
+  Record record = fixture::empty_record();
+  record.rows = {row, made(2048, true)};
+  const std::string markdown = render_markdown(record);
+  EXPECT_TRUE(contains(markdown, row.case_id + " | 34.43 GFLOP (the papers count 34.36) |"));
+  EXPECT_FALSE(contains(markdown, record.rows[1].case_id));
+  EXPECT_TRUE(contains(html_report({&record, 1}, {}), "(the papers count 34.36)"));
+  row.problem.mask = {MaskKind::window, Align::bottom_right, 63, 0};
+  EXPECT_FALSE(paper_flops(row));
+  row = made(512, false);
+  row.problem.pass = Pass::bwd;
+  row.model.flops *= 2.5;
+  EXPECT_FALSE(paper_flops(row));
 }
 
 TEST(Significant, NeverUsesAnExponent) {
