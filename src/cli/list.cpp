@@ -48,8 +48,10 @@ std::string variants_text(const Kernel& kernel) {
   }
   std::string text;
   for (const Merged& line : lines) {
-    text += fmt::format("    {}  headdim up to {}  {}\n", fmt::join(line.dtypes, ","),
-                        fmt::join(line.headdims, ","), line.key);
+    const bool several = line.headdims.size() > 1;
+    text += fmt::format(
+        "    {}  head dims up to {}{}  {}\n", fmt::join(line.dtypes, ","), *line.headdims.rbegin(),
+        several ? fmt::format(" (compiled {})", fmt::join(line.headdims, ", ")) : "", line.key);
   }
   return text;
 }

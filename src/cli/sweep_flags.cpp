@@ -1,12 +1,14 @@
 #include "cli/sweep_flags.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <utility>
 
+#include "cli/flags.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -18,35 +20,31 @@ namespace {
 
 constexpr std::int64_t kMaxRounds = 1000;
 
-// Axis, what it says in the help. Every axis but pass, device and option, which have flags of their
-// own or none.
-constexpr std::pair<const char*, const char*> kAxisHelp[] = {
-    {"kernel",
-     "fa2,naive; ^naive leaves one out; all (default: every one that supports the shape)"},
-    {"dtype", "fp32, fp16, bf16, e4m3 (default bf16)"},
-    {"headdim", "64,128 or 192-128 for Q/K and V (default 128)"},
-    {"headdim-v", "head dim of V and O, where it differs"},
-    {"seqlen", "keys, and queries too: 512,1k,8k or 512:16k:x2 or 1k:8k:1k (default 512:16k:x2)"},
-    {"seqlen-q", "queries, where they are not as many as the keys"},
-    {"batch-size", "default: total-tokens / seqlen"},
-    {"total-tokens", "default 16k"},
-    {"nheads", "query heads (default: hidden-size / headdim)"},
-    {"hidden-size", "default 2k"},
-    {"nheads-kv", "key and value heads (default: nheads / gqa-ratio)"},
-    {"gqa-ratio", "query heads per key head (default 1)"},
-    {"causal", "true, false or both (default both)"},
-    {"align", "bottom-right (default) or top-left: the corner a mask is anchored to"},
-    {"window", "LEFT,RIGHT keys visible beside the query's own, inclusive; inf for no limit"},
-    {"distribution", "normal, outlier, large, negative, constant, biased, peaky (default normal)"},
+// Every axis but pass, device and option, which have flags of their own or none.
+struct AxisHelp {
+  const char* name;
+  const char* text;
+  const char* standard;  // default; "" where the text says what there is to say
 };
-
-Filter join_filters(const std::vector<std::string>& filters) {
-  if (filters.empty()) return {};
-  if (filters.size() == 1) return Filter::parse(filters.front());
-  std::string all;
-  for (const std::string& filter : filters) all += "(" + filter + ") ";
-  return Filter::parse(all);
-}
+constexpr AxisHelp kAxisHelp[] = {
+    {"kernel", "fa2,naive; ^naive leaves one out; all (default: every one that supports the shape)",
+     ""},
+    {"dtype", "fp32, fp16, bf16, e4m3", "bf16"},
+    {"headdim", "64,128 or 192-128 for Q/K and V", "128"},
+    {"headdim-v", "head dim of V and O, where it differs", ""},
+    {"seqlen", "keys, and queries too: 512,1k,8k or 512:16k:x2 or 1k:8k:1k", "512:16k:x2"},
+    {"seqlen-q", "queries, where they are not as many as the keys", ""},
+    {"batch-size", "sequences", "total-tokens / seqlen"},
+    {"total-tokens", "sets batch-size to total-tokens / seqlen", "16k"},
+    {"nheads", "query heads", "hidden-size / headdim"},
+    {"hidden-size", "sets nheads to hidden-size / headdim", "2k"},
+    {"nheads-kv", "key and value heads", "nheads / gqa-ratio"},
+    {"gqa-ratio", "query heads per key head", "1"},
+    {"causal", "true, false or both", "both"},
+    {"align", "bottom-right or top-left: the corner a mask is anchored to", "bottom-right"},
+    {"window", "LEFT,RIGHT keys visible beside the query's own, inclusive; inf for no limit", ""},
+    {"distribution", "normal, outlier, large, negative, constant, biased, peaky", "normal"},
+};
 
 // Devices that the grids of a suite name, each once.
 std::vector<std::string> devices_of(const std::vector<Axes>& grids) {
@@ -61,28 +59,51 @@ std::vector<std::string> devices_of(const std::vector<Axes>& grids) {
   return devices;
 }
 
+// Says why a sweep has no case: what each kernel that was not named refuses, or the filter.
+[[noreturn]] void fail_empty(const Sweep& sweep, const std::vector<PlanDevice>& on) {
+  std::vector<Axes> grids = sweep.grids;
+  for (Axes& grid : grids) {
+    const Selection selection = select_kernels(grid.kernels);
+    grid.kernels.clear();
+    for (const Kernel* kernel : selection.kernels) grid.kernels.emplace_back(kernel->name);
+  }
+  std::map<std::string, std::string> reasons;  // by kernel, of the first shape
+  for (const Case& one : make_plan(grids, sweep.filter, on, 1, sweep.seed, Order::grid)) {
+    reasons.emplace(one.kernel, one.unsupported_reason);
+  }
+  if (reasons.empty()) {
+    throw Error(ExitCode::nothing_ran, "no case is selected: --filter leaves none",
+                "loosen it; `rooflash list cases` without it shows what there is");
+  }
+  std::vector<std::string> texts;
+  for (const auto& [kernel, reason] : reasons) texts.push_back(reason);
+  throw Error(ExitCode::nothing_ran, "no case is selected: no kernel takes this shape",
+              fmt::format("{}", fmt::join(texts, "; ")));
+}
+
 }  // namespace
 
-void add_sweep_flags(CLI::App& app, SweepFlags& flags) {
+void add_sweep_flags(CLI::App& app, SweepFlags& flags,
+                     const std::map<std::string, std::string>& defaults) {
   const char* const kGroup = "Which cases";
   app.add_option("--suite", flags.suite, "a built-in suite (`rooflash list suites`) or a file")
       ->group(kGroup);
-  for (const auto& [name, help] : kAxisHelp) {
-    const auto set = [&flags, axis = std::string(name)](const std::string& text) {
-      flags.axes[axis] = text;
+  for (const auto& [name, text, usual] : kAxisHelp) {
+    const auto own = defaults.find(name);
+    const std::string standard = own != defaults.end() ? own->second : usual;
+    const std::string help =
+        standard.empty() ? text : fmt::format("{} (default {})", text, standard);
+    const auto set = [&flags, axis = std::string(name)](const std::string& value) {
+      flags.axes[axis] = value;
     };
     app.add_option_function<std::string>(std::string("--") + name, set, help)->group(kGroup);
   }
   app.add_flag("--fwd", flags.fwd, "the forward pass (the default)")->group(kGroup);
-  app.add_option("-f,--filter", flags.filters,
+  add_repeatable(app, "-f,--filter", flags.filters,
                  "keep what matches: 'kernel:fa2 seqlen:>=4k -causal:true' (repeatable)")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(kGroup);
-  app.add_option("--device", flags.devices,
+  add_repeatable(app, "--device", flags.devices,
                  "auto (default), all, 0,1, cuda:N, sim:GPU; several run side by side")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(kGroup);
   app.add_option("--order", flags.order, "shuffle (default) or grid")->group(kGroup);
   app.add_option("--seed", flags.seed, "of the order and the inputs (default 1)")->group(kGroup);
@@ -91,7 +112,9 @@ void add_sweep_flags(CLI::App& app, SweepFlags& flags) {
 }
 
 std::vector<Case> Sweep::plan(const std::vector<PlanDevice>& on) const {
-  return make_plan(grids, filter, on, rounds, seed, order);
+  std::vector<Case> cases = make_plan(grids, filter, on, rounds, seed, order);
+  if (cases.empty()) fail_empty(*this, on);
+  return cases;
 }
 
 Sweep resolve_sweep(const SweepFlags& flags, const Axes& defaults) {
@@ -109,7 +132,7 @@ Sweep resolve_sweep(const SweepFlags& flags, const Axes& defaults) {
     if (flags.fwd) grid.passes = {Pass::fwd};
   }
   sweep.devices = flags.devices.empty() ? devices_of(sweep.grids) : flags.devices;
-  sweep.filter = join_filters(flags.filters);
+  sweep.filter = Filter::all_of(flags.filters);
   sweep.seed = parse_seed(flags.seed, "--seed");
   require_choice(flags.order, "--order", {"shuffle", "grid"});
   sweep.order = flags.order == "grid" ? Order::grid : Order::shuffle;
@@ -139,10 +162,6 @@ void print_plan(const Sweep& sweep, const std::vector<PlanDevice>& on) {
     text += '\n';
   }
   print_result(text);
-  if (text.empty()) {
-    throw Error(ExitCode::nothing_ran, "no case is selected",
-                "Loosen the filter, or name the kernel to see why it does not support the shape.");
-  }
 }
 
 std::uint64_t parse_seed(std::string_view text, std::string_view flag) {

@@ -30,7 +30,9 @@ struct SweepFlags {
   std::string rounds = "1";
 };
 
-void add_sweep_flags(CLI::App& app, SweepFlags& flags);
+// `defaults`, by axis name, are what the help gives where a command has its own.
+void add_sweep_flags(CLI::App& app, SweepFlags& flags,
+                     const std::map<std::string, std::string>& defaults = {});
 
 struct Sweep {
   std::string suite;  // its name; "flags" where the axes came from flags alone
@@ -41,6 +43,7 @@ struct Sweep {
   Order order = Order::shuffle;
   int rounds = 1;
 
+  // At least one case: throws Error(nothing_ran) where there is none, with the reason.
   std::vector<Case> plan(const std::vector<PlanDevice>& on) const;
 };
 

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -62,12 +63,16 @@ TableOptions table_options(const std::string& color) {
 int terminal_width(int fd) {
   constexpr int kLeast = 40;
   winsize size{};
-  if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= kLeast) return size.ws_col;
+  if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return std::max<int>(kLeast, size.ws_col);
+  }
   if (const char* text = std::getenv("COLUMNS")) {
     int columns = 0;
     const char* end = text + std::strlen(text);
     const auto parsed = std::from_chars(text, end, columns);
-    if (parsed.ec == std::errc() && parsed.ptr == end && columns >= kLeast) return columns;
+    if (parsed.ec == std::errc() && parsed.ptr == end && columns > 0) {
+      return std::max(kLeast, columns);
+    }
   }
   return 100;
 }

@@ -22,7 +22,7 @@ void print_error(std::string_view what, std::string_view hint);
 // NO_COLOR is set or TERM is dumb.
 TableOptions table_options(const std::string& color);
 
-// Columns of the terminal on `fd`, COLUMNS, or 100.
+// Columns of the terminal on `fd`, else COLUMNS, either at least 40; else 100.
 int terminal_width(int fd);
 
 }  // namespace rooflash

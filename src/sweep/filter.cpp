@@ -9,7 +9,10 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "model/gpu_spec.hpp"
 #include "model/suggest.hpp"
+#include "registry.hpp"
+#include "sweep/list_grammar.hpp"
 
 namespace rooflash {
 namespace {
@@ -58,6 +61,22 @@ const std::vector<Key>& keys() {
   return table;
 }
 
+std::vector<std::string> kernel_names(bool hidden) {
+  std::vector<std::string> names;
+  for (const Kernel* kernel : kernels()) {
+    if (hidden || !kernel->hidden) names.emplace_back(kernel->name);
+  }
+  return names;
+}
+
+std::vector<std::string> device_names() {
+  constexpr int kMaxGpus = 64;  // of one host, far more than any has
+  std::vector<std::string> names;
+  for (const GpuSpec& spec : gpu_specs()) names.push_back("sim:" + spec.key);
+  for (int i = 0; i < kMaxGpus; ++i) names.push_back(fmt::format("cuda:{}", i));
+  return names;
+}
+
 // Closed sets: a value outside them can never match, so it is a mistake.
 const std::vector<std::pair<std::string, std::vector<std::string>>>& closed_values() {
   static const std::vector<std::pair<std::string, std::vector<std::string>>> table = {
@@ -67,6 +86,8 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& closed_valu
       {"causal", {"true", "false"}},
       {"align", {"bottom-right", "top-left"}},
       {"distribution", {"normal", "outlier", "large", "negative", "constant", "biased", "peaky"}},
+      {"kernel", kernel_names(true)},
+      {"device", device_names()},
   };
   return table;
 }
@@ -256,28 +277,39 @@ class Parser {
   Node value(const Key& key) {
     const std::string_view word = word_at(at_);
     if (word.empty()) fail(fmt::format("{} needs a value", key.name));
-    Node node{Node::Kind::match};
-    node.key = &key;
-    if (key.text != nullptr) {
-      check_closed(key, word);
-      node.pattern = std::string(word);
-    } else {
-      std::string_view number = word;
-      const std::pair<std::string_view, Compare> signs[] = {{">=", Compare::greater_equal},
-                                                            {"<=", Compare::less_equal},
-                                                            {">", Compare::greater},
-                                                            {"<", Compare::less},
-                                                            {"=", Compare::equal}};
-      for (const auto& [sign, how] : signs) {
-        if (!number.starts_with(sign)) continue;
-        number.remove_prefix(sign.size());
-        node.how = how;
-        break;
+    Node node{Node::Kind::any_of};
+    for (const std::string& element : parse_elements(word, fmt::format("--filter: {}", key.name))) {
+      if (key.text != nullptr) {
+        check_closed(key, element);
+        node.children.push_back(Node{.kind = Node::Kind::match, .key = &key, .pattern = element});
+      } else {
+        add_counts(key, element, node.children);
       }
-      node.bound = parse_count(number, fmt::format("--filter: {}", key.name));
     }
     at_ += word.size();
     return node;
+  }
+
+  // "4k", "512:16k:x2" or ">=4k".
+  static void add_counts(const Key& key, std::string_view number, std::vector<Node>& nodes) {
+    const std::string flag = fmt::format("--filter: {}", key.name);
+    const std::pair<std::string_view, Compare> signs[] = {{">=", Compare::greater_equal},
+                                                          {"<=", Compare::less_equal},
+                                                          {">", Compare::greater},
+                                                          {"<", Compare::less},
+                                                          {"=", Compare::equal}};
+    Node node{.kind = Node::Kind::match, .key = &key};
+    for (const auto& [sign, how] : signs) {
+      if (!number.starts_with(sign)) continue;
+      node.how = how;
+      node.bound = parse_count(number.substr(sign.size()), flag);
+      nodes.push_back(node);
+      return;
+    }
+    for (const std::int64_t bound : parse_counts(number, flag)) {
+      node.bound = bound;
+      nodes.push_back(node);
+    }
   }
 
   void check_closed(const Key& key, std::string_view word) const {
@@ -287,9 +319,16 @@ class Parser {
         return glob_match(word, value);
       });
       if (!known) {
-        fail(fmt::format("{} is never '{}'", key.name, printable(word)), suggest(word, values));
+        fail(fmt::format("{} is never '{}'", key.name, printable(word)),
+             hint_for(key, word, values));
       }
     }
+  }
+
+  static std::string hint_for(const Key& key, std::string_view word,
+                              const std::vector<std::string>& values) {
+    if (key.name == "device") return "devices are named as in cuda:0 and sim:h200";
+    return suggest(word, key.name == "kernel" ? kernel_names(false) : values);
   }
 
   std::string_view text_;
@@ -300,8 +339,14 @@ class Parser {
 }  // namespace
 
 Filter Filter::parse(std::string_view text) {
+  return all_of({std::string(text)});
+}
+
+Filter Filter::all_of(const std::vector<std::string>& texts) {
+  Node root{Node::Kind::all_of};
+  for (const std::string& text : texts) root.children.push_back(Parser(text).parse());
   Filter filter;
-  filter.root_ = std::make_shared<const Node>(Parser(text).parse());
+  filter.root_ = std::make_shared<const Node>(std::move(root));
   return filter;
 }
 

@@ -4,11 +4,13 @@
 //
 // Terms side by side must all hold (AND may be written), OR separates alternatives, - negates and
 // parentheses group. Values of names may hold '*'; values of numbers may start with >=, <=, > or <.
+// A list (seqlen:4k,8k or 512:16k:x2) is its values side by side with OR.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/problem.hpp"
 
@@ -20,6 +22,8 @@ class Filter {
 
   // Throws UsageError with the column and what was expected there.
   static Filter parse(std::string_view text);
+  // Keeps what each of `texts` keeps, every one a filter of its own. Throws as parse() does.
+  static Filter all_of(const std::vector<std::string>& texts);
 
   bool matches(std::string_view kernel, const Problem& problem, std::string_view device) const;
 

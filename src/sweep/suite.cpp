@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "core/embedded.hpp"
 #include "core/error.hpp"
@@ -21,7 +20,7 @@ namespace {
 constexpr std::string_view kFolder = "suites/";
 constexpr std::string_view kExtension = ".json";
 constexpr std::string_view kGpuSpecs = "suites/gpus.json";  // lies beside the suites
-constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1024} * 1024;
+constexpr std::size_t kMaxBytes = std::size_t{1024} * 1024;
 
 // A value as the text that its flag would take.
 std::string axis_text(const JsonNode& node) {
@@ -52,19 +51,20 @@ Axes parse_grid(const JsonNode& node) {
 }
 
 std::string read_file(const std::string& path) {
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
-  if (error || !in) {
-    throw UsageError(fmt::format("cannot read suite '{}': {}", printable(path),
-                                 error ? error.message() : std::strerror(errno)));
+  // Not by its size: a pipe, as of `--suite <(...)`, has none.
+  std::string text(kMaxBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (!in.is_open() || in.bad()) {
+    throw UsageError(
+        fmt::format("cannot read suite '{}': {}", printable(path), std::strerror(errno)));
   }
-  if (bytes > kMaxBytes) {
+  if (text.size() > kMaxBytes) {
     throw UsageError(fmt::format("suite '{}' is larger than 1 MiB", printable(path)));
   }
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return text;
 }
 
 }  // namespace
@@ -90,8 +90,10 @@ Suite load_suite(std::string_view name_or_path) {
   }
   const bool is_path = name.find('/') != std::string::npos || name.ends_with(kExtension);
   if (!is_path) {
+    const std::string hint = suggest(name, names);
     throw UsageError(fmt::format("unknown suite '{}'", printable(name)),
-                     suggest(name, names) + " A path to a suite ends in .json.");
+                     hint + (hint.ends_with('?') ? " " : ". ") +
+                         "A path to a suite ends in .json or holds a /.");
   }
   return parse_suite(read_file(name), name, std::filesystem::path(name).stem().string());
 }

@@ -83,7 +83,9 @@ def run_file(path, rooflash, update):
     failures = 0
     items = parse(path)
     with tempfile.TemporaryDirectory() as folder:
-        environment = {"PATH": os.environ["PATH"], "HOME": folder, "COLUMNS": "100", "TERM": "dumb",
+        # On PATH, for commands that start it by way of another: env COLUMNS=30 rooflash ...
+        path_list = os.path.dirname(rooflash) + os.pathsep + os.environ["PATH"]
+        environment = {"PATH": path_list, "HOME": folder, "COLUMNS": "100", "TERM": "dumb",
                        "CUDA_VISIBLE_DEVICES": "-1"}
         for step in (item for item in items if isinstance(item, Step)):
             out, err, code = execute(step, rooflash, folder, environment)

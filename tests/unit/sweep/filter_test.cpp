@@ -48,7 +48,7 @@ TEST_F(FilterTest, EveryKeyReadsItsField) {
     EXPECT_FALSE(keeps(std::string("-") + text)) << text;
   }
   for (const char* text :
-       {"kernel:fa", "device:cuda:1", "pass:bwd", "dtype:fp16", "mask:causal", "causal:true",
+       {"kernel:naive", "device:cuda:1", "pass:bwd", "dtype:fp16", "mask:causal", "causal:true",
         "align:top-left", "distribution:outlier", "batch-size:5", "nheads:4", "nheads-kv:16",
         "gqa-ratio:1", "seqlen:1k", "seqlen-q:4k", "headdim:128", "headdim-v:192", "case:fa2"}) {
     EXPECT_FALSE(keeps(text)) << text;
@@ -64,20 +64,50 @@ TEST_F(FilterTest, Comparisons) {
 TEST_F(FilterTest, GlobsMatchWholeNames) {
   EXPECT_TRUE(keeps("kernel:fa*") && keeps("kernel:*2") && keeps("kernel:*") &&
               keeps("device:cuda:*") && keeps("case:fa2/*/d192*"));
-  EXPECT_FALSE(keeps("kernel:fa*1") || keeps("kernel:*fa") || keeps("device:sim:*"));
+  EXPECT_FALSE(keeps("kernel:n*e") || keeps("kernel:*naive") || keeps("device:sim:*"));
   EXPECT_TRUE(keeps("case:*b4*k40*full"));
 }
 
 TEST_F(FilterTest, OperatorsBindAsDocumented) {
   EXPECT_TRUE(keeps("kernel:fa2 dtype:(bf16 OR fp16) seqlen:>=4k -causal:true"));
   EXPECT_FALSE(keeps("kernel:fa2 dtype:(fp32 OR fp16)"));
-  EXPECT_TRUE(keeps("kernel:x dtype:fp16 OR seqlen:4k"));  // AND binds tighter than OR
-  EXPECT_FALSE(keeps("kernel:x (dtype:fp16 OR seqlen:4k)"));
+  EXPECT_TRUE(keeps("kernel:naive dtype:fp16 OR seqlen:4k"));  // AND binds tighter than OR
+  EXPECT_FALSE(keeps("kernel:naive (dtype:fp16 OR seqlen:4k)"));
   EXPECT_TRUE(keeps("kernel:fa2 AND dtype:bf16 AND -(mask:causal OR seqlen:1k)"));
   EXPECT_TRUE(keeps("--kernel:fa2"));
   EXPECT_TRUE(keeps("  ( kernel:fa2 )  "));
-  EXPECT_FALSE(keeps("dtype:bf16 AND kernel:x"));
+  EXPECT_FALSE(keeps("dtype:bf16 AND kernel:naive"));
   EXPECT_TRUE(keeps("seqlen:(>=8k OR <=4k)"));
+}
+
+TEST_F(FilterTest, ListsAreAlternatives) {
+  EXPECT_TRUE(keeps("seqlen:1k,4k") && keeps("seqlen:1k:4k:x2") && keeps("dtype:fp16,bf16"));
+  EXPECT_FALSE(keeps("seqlen:1k,2k") || keeps("seqlen:1k:3k:1k") || keeps("dtype:fp16,fp32"));
+  EXPECT_FALSE(keeps("-seqlen:1k,4k"));
+  EXPECT_EQ(error_of("seqlen:4k,").rfind("--filter: seqlen: '4k,' has an empty element", 0), 0U);
+}
+
+TEST_F(FilterTest, SeveralFiltersStandAlone) {
+  const auto keeps_all = [&](const std::vector<std::string>& texts) {
+    return Filter::all_of(texts).matches("fa2", problem_, "cuda:0");
+  };
+  EXPECT_TRUE(keeps_all({}));
+  EXPECT_TRUE(keeps_all({"kernel:fa2", "dtype:bf16"}));
+  EXPECT_FALSE(keeps_all({"kernel:fa2", "dtype:fp16"}));
+  EXPECT_FALSE(keeps_all({"dtype:bf16 OR kernel:naive", "kernel:naive"}));
+  EXPECT_THROW(keeps_all({"kernel:fa2) OR (kernel:naive", "dtype:bf16"}), UsageError);
+}
+
+TEST(FilterErrors, NamesThatNothingHas) {
+  EXPECT_EQ(error_of("kernel:fa9"),
+            "--filter: kernel is never 'fa9' at column 8 of 'kernel:fa9' | did you mean 'fa2'?");
+  EXPECT_EQ(
+      error_of("device:h200"),
+      "--filter: device is never 'h200' at column 8 of 'device:h200' | devices are named as in "
+      "cuda:0 and sim:h200");
+  EXPECT_EQ(error_of("device:cuda:*"), "no error");
+  EXPECT_EQ(error_of("device:sim:h*"), "no error");
+  EXPECT_EQ(error_of("kernel:test_*"), "no error");
 }
 
 TEST(FilterErrors, SayWhereAndWhat) {
@@ -94,9 +124,9 @@ TEST(FilterErrors, SayWhereAndWhat) {
   EXPECT_EQ(error_of("kernel:fa2)").rfind("--filter: unexpected ')' at column 11", 0), 0U);
   EXPECT_EQ(error_of("dtype:(bf16 fp16)").rfind("--filter: expected OR or ')' at column 13", 0),
             0U);
-  EXPECT_EQ(error_of("kernel:a OR").rfind("--filter: expected KEY:VALUE at column 12", 0), 0U);
-  EXPECT_EQ(error_of("OR kernel:a").rfind("--filter: expected KEY:VALUE at column 1", 0), 0U);
-  EXPECT_EQ(error_of("kernel:a AND").rfind("--filter: expected KEY:VALUE at column 13", 0), 0U);
+  EXPECT_EQ(error_of("kernel:fa2 OR").rfind("--filter: expected KEY:VALUE at column 14", 0), 0U);
+  EXPECT_EQ(error_of("OR kernel:fa2").rfind("--filter: expected KEY:VALUE at column 1", 0), 0U);
+  EXPECT_EQ(error_of("kernel:fa2 AND").rfind("--filter: expected KEY:VALUE at column 15", 0), 0U);
   EXPECT_EQ(error_of(std::string(100000, '(')).rfind("--filter: nested too deeply", 0), 0U);
   EXPECT_EQ(error_of(std::string(100000, '-')).rfind("--filter: nested too deeply", 0), 0U);
 }
