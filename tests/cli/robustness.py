@@ -177,11 +177,12 @@ class Robustness(unittest.TestCase):
         process = subprocess.Popen(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", ROOFLASH, "run",
                                     "--device", DEVICE, *SLOW, "-o", self.out],
                                    env=self.environment)
-        self.wait_for_rows(2)
+        self.wait_for_rows(6)  # progress is told by then, on stderr
         with open(self.journal, encoding="utf-8") as file:
-            for line in file.read().splitlines()[:3]:
-                json.loads(line)
-        process.send_signal(signal.SIGTERM)  # its message would go to stderr
+            for line in file.readlines():
+                if line.endswith("\n"):
+                    json.loads(line)
+        process.send_signal(signal.SIGTERM)
         process.wait(timeout=10)
         self.assertEqual(process.returncode, 143)
         self.check_resumed(row_lines(self.journal), *SLOW)
