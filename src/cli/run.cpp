@@ -24,6 +24,7 @@ namespace {
 struct RunFlags {
   SweepFlags sweep;
   std::string l2 = "cold";
+  std::string power = "burst";
   std::string counters = "hbm";
   std::string verify = "on";
   std::string min_samples;
@@ -41,6 +42,7 @@ struct RunFlags {
 RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devices) {
   RunOptions options;
   options.l2 = require_choice(flags.l2, "--l2", {"cold", "warm"});
+  options.power = require_choice(flags.power, "--power", {"burst", "sustained"});
   options.counters = require_choice(flags.counters, "--counters", {"hbm", "none"});
   options.verify = require_choice(flags.verify, "--verify", {"on", "off", "only"});
   if (!flags.min_samples.empty()) {
@@ -126,6 +128,8 @@ void add_run(CLI::App& app, Context& context) {
   };
   option("--verify", flags->verify, "on (default), off, or only: no timing");
   option("--l2", flags->l2, "cold (default: flushed before each sample) or warm");
+  option("--power", flags->power,
+         "burst (default) or sustained: busy for seconds before and between samples");
   option("--counters", flags->counters, "hbm (default) or none");
   option("--min-samples", flags->min_samples, "at least so many samples (default 10x)");
   option("--max-noise", flags->max_noise, "stop when the median is known to within this (0.5%)");

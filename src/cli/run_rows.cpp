@@ -12,6 +12,7 @@ std::string measuring_flags(const RunOptions& options, std::uint64_t seed) {
   std::string flags;
   if (seed != 1) flags += fmt::format(" --seed {}", seed);
   if (options.l2 != standard.l2) flags += " --l2 " + options.l2;
+  if (options.power != standard.power) flags += " --power " + options.power;
   if (options.counters != standard.counters) flags += " --counters " + options.counters;
   if (options.verify != standard.verify) flags += " --verify " + options.verify;
   if (options.min_samples != standard.min_samples) {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMaxRounds = 1000;
 
-// Every axis but pass, device and option, which have flags of their own or none.
+// Every axis but pass and device, which have flags of their own.
 struct AxisHelp {
   const char* name;
   const char* text;
@@ -44,6 +44,7 @@ constexpr AxisHelp kAxisHelp[] = {
     {"align", "bottom-right or top-left: the corner a mask is anchored to", "bottom-right"},
     {"window", "LEFT,RIGHT keys visible beside the query's own, inclusive; inf for no limit", ""},
     {"distribution", "normal, outlier, large, negative, constant, biased, peaky", "normal"},
+    {"option", "NAME=VALUE,... for kernels that have such an option", ""},
 };
 
 // Devices that the grids of a suite name, each once.
@@ -99,6 +100,7 @@ void add_sweep_flags(CLI::App& app, SweepFlags& flags,
     app.add_option_function<std::string>(std::string("--") + name, set, help)->group(kGroup);
   }
   app.add_flag("--fwd", flags.fwd, "the forward pass (the default)")->group(kGroup);
+  app.add_flag("--bwd", flags.bwd, "the backward pass; with --fwd both")->group(kGroup);
   add_repeatable(app, "-f,--filter", flags.filters,
                  "keep what matches: 'kernel:fa2 seqlen:>=4k -causal:true' (repeatable)")
       ->group(kGroup);
@@ -129,7 +131,9 @@ Sweep resolve_sweep(const SweepFlags& flags, const Axes& defaults) {
   }
   for (Axes& grid : sweep.grids) {
     for (const auto& [name, text] : flags.axes) set_axis(grid, name, text, "--" + name);
-    if (flags.fwd) grid.passes = {Pass::fwd};
+    if (flags.fwd || flags.bwd) grid.passes.clear();
+    if (flags.fwd) grid.passes.push_back(Pass::fwd);
+    if (flags.bwd) grid.passes.push_back(Pass::bwd);
   }
   sweep.devices = flags.devices.empty() ? devices_of(sweep.grids) : flags.devices;
   sweep.filter = Filter::all_of(flags.filters);

@@ -25,6 +25,7 @@ struct SweepFlags {
   std::vector<std::string> filters;
   std::vector<std::string> devices;
   bool fwd = false;
+  bool bwd = false;
   std::string seed = "1";
   std::string order = "shuffle";
   std::string rounds = "1";
