@@ -55,6 +55,7 @@ std::string read_text(const std::string& path) {
   const Input input(path);
   struct stat status {};
   if (fstat(input.fd(), &status) != 0) fail_read(path, errno);
+  if (S_ISDIR(status.st_mode)) fail_read(path, EISDIR);
   if (path != "-" && !S_ISREG(status.st_mode)) {
     throw UsageError("cannot read " + shown(path) + ": it is not a regular file",
                      "name a file, or - to read the standard input");
