@@ -24,8 +24,9 @@ With no GPU, --device auto simulates an H200.
 )";
 
 constexpr std::string_view kExitCodes =
-    R"(Exit codes: 0 done; 2 bad flag, suite, record or path; 3 a wrong result; 6 a case crashed, failed
-or timed out; 7 nothing ran; 8 doctor: not fit to measure; 77 no GPU where one was asked for;
+    R"(Exit codes: 0 done; 1 gate: slower; 2 bad flag, suite, record or path; 3 a wrong result; 4 gate: not
+comparable; 5 gate: unsure; 6 a case crashed, failed, timed out or is missing; 7 nothing ran or was
+compared; 8 doctor: not fit to measure; 77 no GPU where one was asked for; 129 hung up,
 130 interrupted, 143 terminated.)";
 
 std::string version_text() {
@@ -93,6 +94,8 @@ int run_command_line(const std::vector<std::string>& argv) {
       ->capture_default_str();
   add_run(app, context);
   add_report(app, context);
+  add_compare(app, context);
+  add_gate(app, context);
   add_list(app, context);
   add_verify(app, context);
   add_doctor(app, context);

@@ -23,6 +23,8 @@ struct Context {
 void add_run(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
+void add_compare(CLI::App& app, Context& context);
+void add_gate(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_ceilings(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);

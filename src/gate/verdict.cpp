@@ -48,7 +48,7 @@ std::string why(const Row& row) {
 // unsupported or out of memory only count where the base has a result.
 std::optional<Ruling> judge_candidate(const Match& match) {
   const Rows& rows = match.candidate;
-  if (rows.empty()) return Ruling{Verdict::gone, "not in the new record"};
+  if (rows.empty()) return Ruling{Verdict::gone, {}};
   if (const Row* row = first_with(rows, {Status::wrong}))
     return Ruling{Verdict::wrong, row->reason};
   if (const Row* row = first_with(
@@ -89,7 +89,7 @@ std::string settings_difference(const Match& match) {
 
 // Whether the two sides may be held against each other.
 std::optional<Ruling> judge_pair(const Match& match) {
-  if (match.base.empty()) return Ruling{Verdict::fresh, "not in the base"};
+  if (match.base.empty()) return Ruling{Verdict::fresh, {}};
   if (match.base_class != match.candidate_class) {
     return Ruling{Verdict::not_comparable,
                   fmt::format("base: {}; new: {}", match.base_class, match.candidate_class)};

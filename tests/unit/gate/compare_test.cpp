@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "gate/match.hpp"
 #include "fixture.hpp"
+#include "gate/match.hpp"
 
 namespace rooflash {
 namespace {

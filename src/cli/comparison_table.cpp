@@ -1,0 +1,174 @@
+#include "cli/comparison_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "core/units.hpp"
+#include "report/pivot.hpp"
+
+namespace rooflash {
+namespace {
+
+constexpr std::size_t kReasonIndent = 6;
+
+using Cases = std::vector<const CaseComparison*>;
+
+std::string title_of(const CaseComparison& one) {
+  Group group;
+  group.problem = &one.problem;
+  return fmt::format("{}  [{}]", group_title(group), printable(one.device_class));
+}
+
+// By title; inside a title by shape, then kernel.
+std::map<std::string, Cases> grouped(const Comparison& comparison, bool all) {
+  std::map<std::string, Cases> groups;
+  for (const CaseComparison& one : comparison.cases) {
+    if (all || one.verdict != Verdict::same) groups[title_of(one)].push_back(&one);
+  }
+  const auto key = [](const CaseComparison* one) {
+    const Problem& p = one->problem;
+    return std::tie(p.seqlen_kv, p.seqlen_q, p.batch, one->kernel);
+  };
+  for (auto& [title, cases] : groups) {
+    std::stable_sort(
+        cases.begin(), cases.end(),
+        [&](const CaseComparison* a, const CaseComparison* b) { return key(a) < key(b); });
+  }
+  return groups;
+}
+
+const char* color_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::slower:
+    case Verdict::wrong:
+    case Verdict::failed:
+    case Verdict::gone:
+      return "31";
+    case Verdict::unsure:
+    case Verdict::not_comparable:
+      return "33";
+    case Verdict::faster:
+      return "32";
+    case Verdict::same:
+    case Verdict::fresh:
+      break;
+  }
+  return "0";
+}
+
+std::string styled(std::string_view text, const char* code, const TableOptions& options) {
+  return options.color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
+// "[+5.4%, +7.1%]"; "exact" on simulated rows; "1 + 1 rounds" where they are too few.
+std::string interval_text(const TimeShift& time) {
+  if (!time.ci95) {
+    return fmt::format("{} + {} rounds", time.base_us.size(), time.candidate_us.size());
+  }
+  if (!time.p) return "exact";
+  return fmt::format("[{}, {}]", percent_change(time.ci95->low), percent_change(time.ci95->high));
+}
+
+std::string q_text(OptDouble q) {
+  if (!q) return "";
+  return *q < 0.001 ? "<0.001" : fmt::format("{:.3f}", *q);
+}
+
+std::string figures_of(const CaseComparison& one) {
+  if (!one.time) return fmt::format("{:>9} {:>9} {:>8}  {:<17} {:>6}", "--", "--", "", "", "");
+  const TimeShift& time = *one.time;
+  return fmt::format("{:>9} {:>9} {:>8}  {:<17} {:>6}", format_time_us(time.base_median_us),
+                     format_time_us(time.candidate_median_us), percent_change(time.ratio),
+                     interval_text(time), q_text(time.q));
+}
+
+std::string case_line(const CaseComparison& one, std::size_t kernel_width,
+                      const TableOptions& options) {
+  const Line line{&one.problem, false, {}};
+  std::string text =
+      fmt::format("  {:<{}}  {:<8}{:>4} {}  ", printable(one.kernel), kernel_width,
+                  line_label(line), format_count(one.problem.batch), figures_of(one));
+  const std::string verdict(to_string(one.verdict));
+  const bool told = one.reason.empty() || (one.time && one.reason == one.time->reason &&
+                                           !one.time->ci95);  // by the interval's column
+  const std::string reason = told ? "" : fmt::format("({})", printable(one.reason));
+  const bool fits =
+      text.size() + verdict.size() + 1 + reason.size() <= static_cast<std::size_t>(options.width);
+  text += styled(verdict, color_of(one.verdict), options);
+  if (!reason.empty()) text += (fits ? " " : "\n" + std::string(kReasonIndent, ' ')) + reason;
+  return text + "\n";
+}
+
+std::string values_text(const std::vector<double>& values_us) {
+  std::vector<std::string> texts;
+  for (const double value : values_us) texts.push_back(fmt::format("{:.4g}", value));
+  return fmt::format("{} us in {}: {}", fmt::format("{:.4g}", median(values_us)),
+                     counted(std::ssize(values_us), "round"), fmt::join(texts, ", "));
+}
+
+std::string explain_time(const TimeShift& time) {
+  std::string text = fmt::format("time       base {}\n           new  {}\n",
+                                 values_text(time.base_us), values_text(time.candidate_us));
+  text += fmt::format("           change {}, 95% interval {}", percent_change(time.ratio),
+                      time.ci95 ? interval_text(time) : "unknown: " + time.reason);
+  if (time.p) text += fmt::format(", p {:.2g}, q {:.2g}", *time.p, time.q.value_or(1));
+  text += fmt::format("\n           matters from {}", percent_change(1 + time.threshold));
+  if (time.cycles_ratio) {
+    text += fmt::format("; change in cycles {}", percent_change(*time.cycles_ratio));
+  }
+  return text + "\n           unit: one round. Samples of one round are not independent.\n";
+}
+
+}  // namespace
+
+std::string render_comparison(const Comparison& comparison, bool all, const TableOptions& options) {
+  std::size_t kernel_width = 6;
+  for (const CaseComparison& one : comparison.cases) {
+    kernel_width = std::max(kernel_width, printable(one.kernel).size());
+  }
+  std::string text;
+  for (const auto& [title, cases] : grouped(comparison, all)) {
+    text += styled(title, "1", options) + "\n";
+    text += fmt::format("  {:<{}}  {:<8}{:>4} {:>9} {:>9} {:>8}  {:<17} {:>6}  {}\n", "kernel",
+                        kernel_width, "seqlen", "b", "base", "new", "vs base", "95% CI", "q",
+                        "verdict");
+    for (const CaseComparison* one : cases) text += case_line(*one, kernel_width, options);
+    text += "\n";
+  }
+  if (const auto mean = geomean_ratio(comparison)) {
+    text += fmt::format("geomean of time, {}: {}\n", counted(mean->cases, "case"),
+                        percent_change(mean->ratio));
+  }
+  if (comparison.without_result > 0) {
+    text += fmt::format("{} without a result in both records (unsupported or out of memory)\n",
+                        counted(comparison.without_result, "case"));
+  }
+  if (const int same = count(comparison, Verdict::same); same > 0 && !all) {
+    text += fmt::format("not listed: {} same (--all)\n", same);
+  }
+  return text;
+}
+
+std::string explain_case(const CaseComparison& found) {
+  std::string text =
+      fmt::format("case       {}\ndevice     {}\nverdict    {}{}\n", printable(found.case_id),
+                  printable(found.device_class), to_string(found.verdict),
+                  found.reason.empty() ? "" : ": " + printable(found.reason));
+  for (const FigureChange& figure : found.figures) {
+    text += fmt::format("figure     {} {} -> {}, may grow by {}: {}\n", figure.name,
+                        significant(figure.base, 4), significant(figure.candidate, 4),
+                        significant(figure.allowed),
+                        figure.is_worse()    ? "worse"
+                        : figure.is_better() ? "better"
+                                             : "same");
+  }
+  if (found.time) text += explain_time(*found.time);
+  if (!found.repro.empty()) text += fmt::format("run it     {}\n", printable(found.repro, 2000));
+  return text;
+}
+
+}  // namespace rooflash
