@@ -12,8 +12,8 @@ enum class ExitCode : int {
   unsure = 5,          // only where it was asked for
   incomplete = 6,      // a case crashed, timed out, failed or ran out of memory unexpectedly
   nothing_ran = 7,
-  not_fit = 8,  // doctor: not fit to measure
-  no_gpu = 77,  // a GPU was asked for and there is none, or no driver
+  not_fit = 8,        // doctor: not fit to measure
+  no_gpu = 77,        // a GPU was asked for and there is none, or no driver
   interrupted = 130,  // 128 + the signal: 129 hung up, 130 interrupted, 143 terminated
 };
 

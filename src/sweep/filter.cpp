@@ -9,88 +9,12 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
-#include "model/gpu_spec.hpp"
 #include "model/suggest.hpp"
-#include "registry.hpp"
+#include "sweep/filter_keys.hpp"
 #include "sweep/list_grammar.hpp"
 
 namespace rooflash {
 namespace {
-
-struct Subject {
-  std::string_view kernel;
-  const Problem& problem;
-  std::string_view device;
-};
-
-using TextField = std::string (*)(const Subject&);
-using CountField = std::int64_t (*)(const Subject&);
-
-// What a key means: the text or the count of a case it is compared with.
-struct Key {
-  std::string name;
-  TextField text = nullptr;
-  CountField count = nullptr;
-};
-
-const std::vector<Key>& keys() {
-  static const std::vector<Key> table = {
-      {"kernel", [](const Subject& s) { return std::string(s.kernel); }},
-      {"device", [](const Subject& s) { return std::string(s.device); }},
-      {"case", [](const Subject& s) { return case_id(s.kernel, s.problem); }},
-      {"pass", [](const Subject& s) { return std::string(to_string(s.problem.pass)); }},
-      {"dtype", [](const Subject& s) { return std::string(to_string(s.problem.dtype)); }},
-      {"mask", [](const Subject& s) { return std::string(to_string(s.problem.mask.kind)); }},
-      {"causal",
-       [](const Subject& s) {
-         return std::string(s.problem.mask.kind == MaskKind::causal ? "true" : "false");
-       }},
-      {"align", [](const Subject& s) { return std::string(to_string(s.problem.mask.align)); }},
-      {"distribution",
-       [](const Subject& s) { return std::string(to_string(s.problem.distribution)); }},
-      {"batch-size", nullptr, [](const Subject& s) { return s.problem.batch; }},
-      {"nheads", nullptr, [](const Subject& s) { return s.problem.heads_q; }},
-      {"nheads-kv", nullptr, [](const Subject& s) { return s.problem.heads_kv; }},
-      {"gqa-ratio", nullptr,
-       [](const Subject& s) { return s.problem.heads_q / s.problem.heads_kv; }},
-      {"seqlen", nullptr, [](const Subject& s) { return s.problem.seqlen_kv; }},
-      {"seqlen-q", nullptr, [](const Subject& s) { return s.problem.seqlen_q; }},
-      {"headdim", nullptr, [](const Subject& s) { return s.problem.headdim; }},
-      {"headdim-v", nullptr, [](const Subject& s) { return s.problem.headdim_v; }},
-  };
-  return table;
-}
-
-std::vector<std::string> kernel_names(bool hidden) {
-  std::vector<std::string> names;
-  for (const Kernel* kernel : kernels()) {
-    if (hidden || !kernel->hidden) names.emplace_back(kernel->name);
-  }
-  return names;
-}
-
-std::vector<std::string> device_names() {
-  constexpr int kMaxGpus = 64;  // of one host, far more than any has
-  std::vector<std::string> names;
-  for (const GpuSpec& spec : gpu_specs()) names.push_back("sim:" + spec.key);
-  for (int i = 0; i < kMaxGpus; ++i) names.push_back(fmt::format("cuda:{}", i));
-  return names;
-}
-
-// Closed sets: a value outside them can never match, so it is a mistake.
-const std::vector<std::pair<std::string, std::vector<std::string>>>& closed_values() {
-  static const std::vector<std::pair<std::string, std::vector<std::string>>> table = {
-      {"pass", {"fwd", "bwd"}},
-      {"dtype", {"fp32", "fp16", "bf16", "e4m3"}},
-      {"mask", {"none", "causal", "window"}},
-      {"causal", {"true", "false"}},
-      {"align", {"bottom-right", "top-left"}},
-      {"distribution", {"normal", "outlier", "large", "negative", "constant", "biased", "peaky"}},
-      {"kernel", kernel_names(true)},
-      {"device", device_names()},
-  };
-  return table;
-}
 
 bool glob_match(std::string_view pattern, std::string_view text) {
   std::size_t p = 0;
@@ -139,12 +63,12 @@ struct Filter::Node {
   enum class Kind { all_of, any_of, negate, match };
   Kind kind = Kind::all_of;
   std::vector<Node> children{};
-  const Key* key = nullptr;  // of match
+  const FilterKey* key = nullptr;  // of match
   std::string pattern{};
   Compare how = Compare::equal;
   std::int64_t bound = 0;
 
-  bool matches(const Subject& subject) const {
+  bool matches(const FilterSubject& subject) const {
     const auto holds = [&](const Node& child) { return child.matches(subject); };
     switch (kind) {
       case Kind::all_of:
@@ -246,7 +170,7 @@ class Parser {
       if (!accept(')')) fail("expected ')'");
       return node;
     }
-    const Key& key = parse_key();
+    const FilterKey& key = parse_key();
     if (at_ == text_.size() || text_[at_] != '(') return value(key);
     ++at_;
     Node node{Node::Kind::any_of};
@@ -258,13 +182,13 @@ class Parser {
     return node;
   }
 
-  const Key& parse_key() {
+  const FilterKey& parse_key() {
     const std::string_view word = word_at(at_);
     const std::size_t colon = word.find(':');
     if (word.empty() || colon == std::string_view::npos || colon == 0) fail("expected KEY:VALUE");
     const std::string_view name = word.substr(0, colon);
     std::vector<std::string> names;
-    for (const Key& key : keys()) {
+    for (const FilterKey& key : filter_keys()) {
       if (key.name == name) {
         at_ += colon + 1;
         return key;
@@ -274,7 +198,7 @@ class Parser {
     fail(fmt::format("unknown key '{}'", printable(name)), suggest(name, names));
   }
 
-  Node value(const Key& key) {
+  Node value(const FilterKey& key) {
     const std::string_view word = word_at(at_);
     if (word.empty()) fail(fmt::format("{} needs a value", key.name));
     Node node{Node::Kind::any_of};
@@ -291,7 +215,7 @@ class Parser {
   }
 
   // "4k", "512:16k:x2" or ">=4k".
-  static void add_counts(const Key& key, std::string_view number, std::vector<Node>& nodes) {
+  static void add_counts(const FilterKey& key, std::string_view number, std::vector<Node>& nodes) {
     const std::string flag = fmt::format("--filter: {}", key.name);
     const std::pair<std::string_view, Compare> signs[] = {{">=", Compare::greater_equal},
                                                           {"<=", Compare::less_equal},
@@ -312,8 +236,8 @@ class Parser {
     }
   }
 
-  void check_closed(const Key& key, std::string_view word) const {
-    for (const auto& [name, values] : closed_values()) {
+  void check_closed(const FilterKey& key, std::string_view word) const {
+    for (const auto& [name, values] : closed_filter_values()) {
       if (name != key.name) continue;
       const bool known = std::any_of(values.begin(), values.end(), [&](const std::string& value) {
         return glob_match(word, value);
@@ -325,7 +249,7 @@ class Parser {
     }
   }
 
-  static std::string hint_for(const Key& key, std::string_view word,
+  static std::string hint_for(const FilterKey& key, std::string_view word,
                               const std::vector<std::string>& values) {
     if (key.name == "device") return "devices are named as in cuda:0 and sim:h200";
     return suggest(word, key.name == "kernel" ? kernel_names(false) : values);
