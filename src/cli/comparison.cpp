@@ -54,12 +54,10 @@ CompareRules rules_of(const ComparisonFlags& flags) {
 
 Record read_filtered(const std::string& path, const std::vector<std::string>& filters) {
   Record record = read_record(path);
-  for (const std::string& text : filters) {
-    const Filter filter = Filter::parse(text);
-    std::erase_if(record.rows, [&](const Row& row) {
-      return !filter.matches(row.kernel, row.problem, row.device);
-    });
-  }
+  const Filter filter = Filter::all_of(filters, Filter::Names::any);
+  std::erase_if(record.rows, [&](const Row& row) {
+    return !filter.matches(row.kernel, row.problem, row.device);
+  });
   return record;
 }
 

@@ -94,7 +94,7 @@ using Node = Filter::Node;
 //   term  := "-" term | "(" any ")" | KEY ":" value | KEY ":(" value { "OR" value } ")"
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(std::string_view text, Filter::Names names) : text_(text), names_(names) {}
 
   Node parse() {
     Node node = any();
@@ -237,6 +237,7 @@ class Parser {
   }
 
   void check_closed(const FilterKey& key, std::string_view word) const {
+    if (names_ == Filter::Names::any && (key.name == "kernel" || key.name == "device")) return;
     for (const auto& [name, values] : closed_filter_values()) {
       if (name != key.name) continue;
       const bool known = std::any_of(values.begin(), values.end(), [&](const std::string& value) {
@@ -256,19 +257,20 @@ class Parser {
   }
 
   std::string_view text_;
+  Filter::Names names_;
   std::size_t at_ = 0;
   int depth_ = 0;
 };
 
 }  // namespace
 
-Filter Filter::parse(std::string_view text) {
-  return all_of({std::string(text)});
+Filter Filter::parse(std::string_view text, Names names) {
+  return all_of({std::string(text)}, names);
 }
 
-Filter Filter::all_of(const std::vector<std::string>& texts) {
+Filter Filter::all_of(const std::vector<std::string>& texts, Names names) {
   Node root{Node::Kind::all_of};
-  for (const std::string& text : texts) root.children.push_back(Parser(text).parse());
+  for (const std::string& text : texts) root.children.push_back(Parser(text, names).parse());
   Filter filter;
   filter.root_ = std::make_shared<const Node>(std::move(root));
   return filter;

@@ -20,10 +20,13 @@ class Filter {
  public:
   Filter() = default;  // keeps everything
 
+  // Which names of kernels and devices a filter may hold: a record can have others than this build.
+  enum class Names { known, any };
+
   // Throws UsageError with the column and what was expected there.
-  static Filter parse(std::string_view text);
+  static Filter parse(std::string_view text, Names names = Names::known);
   // Keeps what each of `texts` keeps, every one a filter of its own. Throws as parse() does.
-  static Filter all_of(const std::vector<std::string>& texts);
+  static Filter all_of(const std::vector<std::string>& texts, Names names = Names::known);
 
   bool matches(std::string_view kernel, const Problem& problem, std::string_view device) const;
 

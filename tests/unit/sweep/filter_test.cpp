@@ -110,6 +110,14 @@ TEST(FilterErrors, NamesThatNothingHas) {
   EXPECT_EQ(error_of("kernel:test_*"), "no error");
 }
 
+TEST(Filter, ARecordMayHoldNamesThatThisBuildDoesNotKnow) {
+  EXPECT_THROW(Filter::parse("kernel:older"), UsageError);
+  const Filter filter = Filter::parse("kernel:older", Filter::Names::any);
+  EXPECT_TRUE(filter.matches("older", Problem{}, "cuda:0"));
+  EXPECT_FALSE(filter.matches("fa2", Problem{}, "cuda:0"));
+  EXPECT_THROW(Filter::parse("dtype:older", Filter::Names::any), UsageError);
+}
+
 TEST(FilterErrors, SayWhereAndWhat) {
   EXPECT_EQ(error_of("kernel:fa2 dytpe:bf16"),
             "--filter: unknown key 'dytpe' at column 12 of 'kernel:fa2 dytpe:bf16' | did you mean "
