@@ -17,7 +17,7 @@ std::string field(std::string_view text) {
   const bool is_number = !text.empty() && std::from_chars(text.data(), end, number).ptr == end;
   const bool formula = !text.empty() && !is_number &&
                        std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
-  const std::string shown = (formula ? "'" : "") + printable(text, std::string_view::npos);
+  std::string shown = (formula ? "'" : "") + printable(text, std::string_view::npos);
   if (shown.find_first_of(",\"") == std::string::npos) return shown;
   std::string out = "\"";
   for (const char c : shown) {

@@ -103,7 +103,7 @@ void Connection::launch() {
 Reply Connection::wait_for(const std::string& type, double timeout_s) {
   const Deadline deadline = deadline_in(timeout_s);
   while (const auto line = process_->wait_line(deadline)) {
-    const Reply reply = [&] {
+    Reply reply = [&] {
       try {
         return parse_reply(*line, device_);
       } catch (const UsageError& error) {  // of the worker, not of the user
