@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PATH="$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer"
 out=${ROOFLASH_OUT:-out/gpu_check}
-all_steps="tests memcheck racecheck initcheck synccheck doctor quickstart report"
+all_steps="tests memcheck racecheck initcheck synccheck robustness doctor quickstart report"
 steps=" ${*:-$all_steps} "
 for name in "$@"; do
   if [[ " $all_steps " != *" $name "* ]]; then
@@ -87,6 +87,12 @@ sanitize memcheck '*Small*'
 sanitize racecheck '*SmallRace*'
 sanitize initcheck '*Small*' "${own_kernels[@]}"
 sanitize synccheck '*Small*' "${own_kernels[@]}"
+# Real workers killed, hung and interrupted; the other tests of that file need no GPU.
+robustness=(test_driver_killed_at_random_points test_interrupt_and_resume
+  test_worker_killed_costs_one_row test_every_way_to_die_costs_one_row test_full_disk
+  test_removed_output_folder)
+step robustness 240 env ROOFLASH_TEST_DEVICE=cuda:0 \
+  python3 tests/cli/robustness.py build/rooflash "${robustness[@]/#/Robustness.}"
 step doctor 60 build/rooflash doctor
 step quickstart 180 build/rooflash run --suite quickstart -o "$out/quickstart.json"
 step report 60 build/rooflash report "$out/quickstart.json" -o "$out/quickstart.html"
