@@ -64,4 +64,13 @@ if(ROOFLASH_CUDA)
   endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+else()
+  find_package(CUDAToolkit 12.8 QUIET)  # for its headers alone
+endif()
+if(CUDAToolkit_FOUND)
+  find_path(CUPTI_INCLUDE cupti_range_profiler.h
+            HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
+endif()
+if(ROOFLASH_CUDA AND NOT CUPTI_INCLUDE)
+  message(FATAL_ERROR "cupti_range_profiler.h is missing: install the toolkit's CUPTI (cuda-cupti-dev)")
 endif()

@@ -69,6 +69,15 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/src/worker/main/worker_main.cpp)
   endif()
 endif()
 
+# The parts of gpu/ and measure/ that call CUPTI and NVML alone, which they open at run time: built
+# wherever CUPTI's headers are, and tested there on fakes of both.
+if(CUPTI_INCLUDE)
+  rooflash_module(measure SOURCES src/gpu/library.cpp src/gpu/nvml.cpp src/measure/counters.cpp
+                          src/measure/cupti_api.cpp src/measure/metric*.cpp
+                  DEPENDS rooflash_core ${CMAKE_DL_LIBS})
+  target_include_directories(rooflash_measure SYSTEM PUBLIC ${CUPTI_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
+endif()
+
 if(ROOFLASH_CUDA)
   # Everything that needs CUDA, and the registry with the kernels' prepare functions bound.
   file(GLOB cuda_sources CONFIGURE_DEPENDS
@@ -76,14 +85,14 @@ if(ROOFLASH_CUDA)
        ${CMAKE_SOURCE_DIR}/src/gpu/*.cpp ${CMAKE_SOURCE_DIR}/src/gpu/*.cu
        ${CMAKE_SOURCE_DIR}/src/measure/*.cpp ${CMAKE_SOURCE_DIR}/src/measure/*.cu
        ${CMAKE_SOURCE_DIR}/src/verify/*.cu ${CMAKE_SOURCE_DIR}/src/worker/cuda/*.cpp)
-  list(FILTER cuda_sources EXCLUDE REGEX "measure/statistics.cpp$")
+  get_target_property(host_sources rooflash_measure SOURCES)
+  list(REMOVE_ITEM cuda_sources ${host_sources} ${CMAKE_SOURCE_DIR}/src/measure/statistics.cpp)
   add_library(rooflash_cuda STATIC ${CMAKE_SOURCE_DIR}/kernels/registry.cpp ${cuda_sources})
   target_include_directories(rooflash_cuda PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/kernels)
   target_compile_definitions(rooflash_cuda PRIVATE ROOFLASH_WITH_CUDA)
   target_compile_options(rooflash_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
     -lineinfo --expt-relaxed-constexpr -Xptxas=-v,--warn-on-spills>)
   target_link_libraries(rooflash_cuda PRIVATE warnings PUBLIC
-    rooflash_worker_loop rooflash_kernels rooflash_verify rooflash_statistics json
+    rooflash_worker_loop rooflash_kernels rooflash_verify rooflash_measure rooflash_statistics json
     CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CMAKE_DL_LIBS})
-  add_library(rooflash_measure ALIAS rooflash_cuda)  # tests/unit/measure: its host parts
 endif()

@@ -1,14 +1,12 @@
 #include "measure/counters.hpp"
 
-#include <cuda_runtime.h>
 #include <fmt/format.h>
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
-#include "gpu/check.hpp"
-#include "gpu/driver.hpp"
 #include "measure/cupti_api.hpp"
 
 namespace rooflash {
@@ -70,31 +68,31 @@ struct Config {
 }  // namespace
 
 struct CounterSession::State {
-  explicit State(int ordinal);
+  State(CounterTarget counted, const std::string& tool);
   ~State();
 
   void call(CUptiResult code, const char* name) const {
     if (code != CUPTI_SUCCESS) throw failure_of(api, code, name);
   }
-  void start(int ordinal);
+  void start();
   Config& config(DType dtype);
   std::map<std::string, double> collect(Config& config, const std::function<void()>& prepare,
                                         const std::function<void()>& launch);
   std::map<std::string, double> evaluate(Config& config, const std::vector<std::uint8_t>& data);
 
+  CounterTarget target;
   CuptiApi api;
   Failure failure;  // of the whole session; status "" while counting may work
   bool initialised = false;
   std::string chip;
-  CUcontext context = nullptr;
   std::vector<std::uint8_t> availability;
   std::map<DType, Config> configs;
 };
 
 #define ROOFLASH_CUPTI(function, params) call(api.function(params), #function)
 
-CounterSession::State::State(int ordinal) {
-  const std::string tool = outer_tool();
+CounterSession::State::State(CounterTarget counted, const std::string& tool)
+    : target(std::move(counted)) {
   if (!tool.empty()) {
     failure = {"other_tool", "running under " + tool + ", which owns the counters"};
     return;
@@ -104,20 +102,19 @@ CounterSession::State::State(int ordinal) {
     return;
   }
   try {
-    start(ordinal);
+    start();
   } catch (const Failure& caught) {
     failure = caught;
   }
 }
 
-void CounterSession::State::start(int ordinal) {
+void CounterSession::State::start() {
   // Only a question, given back at once: is another CUPTI client in this process?
   CUpti_SubscriberHandle subscriber{};
   call(api.cuptiSubscribe(&subscriber, ignore_callback, nullptr), "cuptiSubscribe");
   call(api.cuptiUnsubscribe(subscriber), "cuptiUnsubscribe");
 
-  auto* const current = driver_entry<CUresult(CUcontext*)>("cuCtxGetCurrent", 4000);
-  if (current == nullptr || current(&context) != CUDA_SUCCESS || context == nullptr) {
+  if (target.context == nullptr) {
     throw Failure{"unavailable", "there is no CUDA context to count in"};
   }
   auto init = ROOFLASH_PARAMS(CUpti_Profiler_Initialize);
@@ -125,7 +122,7 @@ void CounterSession::State::start(int ordinal) {
   initialised = true;
 
   auto support = ROOFLASH_PARAMS(CUpti_Profiler_DeviceSupported);
-  support.cuDevice = ordinal;
+  support.cuDevice = target.ordinal;
   support.api = CUPTI_PROFILER_RANGE_PROFILING;
   ROOFLASH_CUPTI(cuptiProfilerDeviceSupported, &support);
   if (support.vGpu == CUPTI_PROFILER_CONFIGURATION_DISABLED) {
@@ -140,12 +137,12 @@ void CounterSession::State::start(int ordinal) {
                               static_cast<int>(support.cmp), static_cast<int>(support.wsl))};
   }
   auto name = ROOFLASH_PARAMS(CUpti_Device_GetChipName);
-  name.deviceIndex = static_cast<std::size_t>(ordinal);
+  name.deviceIndex = static_cast<std::size_t>(target.ordinal);
   ROOFLASH_CUPTI(cuptiDeviceGetChipName, &name);
   chip = name.pChipName;
 
   auto available = ROOFLASH_PARAMS(CUpti_Profiler_GetCounterAvailability);
-  available.ctx = context;
+  available.ctx = target.context;
   ROOFLASH_CUPTI(cuptiProfilerGetCounterAvailability, &available);
   availability.resize(available.counterAvailabilityImageSize);
   available.pCounterAvailabilityImage = availability.data();
@@ -219,7 +216,7 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
                                                              const std::function<void()>& prepare,
                                                              const std::function<void()>& launch) {
   auto enable = ROOFLASH_PARAMS(CUpti_RangeProfiler_Enable);
-  enable.ctx = context;
+  enable.ctx = target.context;
   ROOFLASH_CUPTI(cuptiRangeProfilerEnable, &enable);
   CUpti_RangeProfiler_Object* const profiler = enable.pRangeProfilerObject;
   struct Disable {
@@ -273,11 +270,11 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
     // Before Start, so that the flush is not counted. Start synchronises and restarts the counters,
     // and moves too little data to warm the cache again.
     prepare();
-    ROOFLASH_CUDA(cudaDeviceSynchronize());
+    target.synchronize();
     ROOFLASH_CUPTI(cuptiRangeProfilerStart, &start);
     ROOFLASH_CUPTI(cuptiRangeProfilerPushRange, &push);
     launch();
-    ROOFLASH_CUDA(cudaDeviceSynchronize());
+    target.synchronize();
     ROOFLASH_CUPTI(cuptiRangeProfilerPopRange, &pop);
     ROOFLASH_CUPTI(cuptiRangeProfilerStop, &stop);
   }
@@ -315,7 +312,8 @@ std::map<std::string, double> CounterSession::State::evaluate(
   return by_name;
 }
 
-CounterSession::CounterSession(int ordinal) : state_(new State(ordinal)) {}
+CounterSession::CounterSession(CounterTarget target, const std::string& tool)
+    : state_(new State(std::move(target), tool)) {}
 CounterSession::~CounterSession() = default;
 
 Counters CounterSession::measure(DType dtype, const std::function<void()>& prepare,

@@ -8,14 +8,28 @@
 #include "core/record.hpp"
 #include "measure/metrics.hpp"
 
+struct CUctx_st;  // a CUcontext points to one
+
 namespace rooflash {
+
+// Where a session counts. Plain values, so that it can be driven where there is no GPU.
+struct CounterTarget {
+  int ordinal = 0;
+  CUctx_st* context = nullptr;        // of that device
+  std::function<void()> synchronize;  // until the device is idle; throws the errors of its work
+};
+
+// Device `ordinal`, which must be current. Its context is null where none can be found.
+CounterTarget counter_target(int ordinal);
 
 // One per CUDA context, made once and reused. Collection is switched on only inside `measure`, so
 // that times taken outside are not touched.
 class CounterSession {
  public:
-  // Device `ordinal` must be current. Never throws: what does not work is told by `measure`.
-  explicit CounterSession(int ordinal);
+  // Stands down where a `tool` is named: it owns the counters. Never throws: what does not work is
+  // told by `measure`.
+  explicit CounterSession(CounterTarget target, const std::string& tool = outer_tool());
+  explicit CounterSession(int ordinal) : CounterSession(counter_target(ordinal)) {}
   ~CounterSession();
   CounterSession(const CounterSession&) = delete;
   CounterSession& operator=(const CounterSession&) = delete;
