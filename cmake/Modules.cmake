@@ -73,7 +73,8 @@ endif()
 # wherever CUPTI's headers are, and tested there on fakes of both.
 if(CUPTI_INCLUDE)
   rooflash_module(measure SOURCES src/gpu/library.cpp src/gpu/nvml.cpp src/measure/counters.cpp
-                          src/measure/cupti_api.cpp src/measure/metric*.cpp
+                          src/measure/counter_failure.cpp src/measure/cupti_api.cpp
+                          src/measure/metric*.cpp src/measure/outer_tool.cpp
                   DEPENDS rooflash_core ${CMAKE_DL_LIBS})
   target_include_directories(rooflash_measure SYSTEM PUBLIC ${CUPTI_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
 endif()

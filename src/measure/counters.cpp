@@ -7,50 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "measure/counter_failure.hpp"
 #include "measure/cupti_api.hpp"
 
 namespace rooflash {
 namespace {
-
-// Why counting failed: a status of docs/formats.md and a text.
-struct Failure {
-  std::string status;
-  std::string reason;
-};
-
-Failure failure_of(const CuptiApi& api, CUptiResult code, const char* call) {
-  const std::string text = fmt::format("{}: {}", call, api.text(code));
-  switch (static_cast<int>(code)) {
-    case 35:  // CUPTI_ERROR_INSUFFICIENT_PRIVILEGES
-      return {"no_permission",
-              text +
-                  "; the driver keeps counters to administrators: run as root or with "
-                  "CAP_SYS_ADMIN (in a container --cap-add=SYS_ADMIN), or set "
-                  "NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module and reboot"};
-    case 40:  // CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES
-      return {"no_permission", text + "; profiling must be enabled for this vGPU on its host"};
-    case 26:  // CUPTI_ERROR_HARDWARE_BUSY
-      return {"busy", text + "; another process holds the counters (DCGM: dcgmi profile --pause)"};
-    case 39:  // CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
-      return {"other_tool", text + "; a profiler is attached to this process"};
-    case 15:  // CUPTI_ERROR_NOT_INITIALIZED
-      return {"unavailable", text + "; the driver is too old for " + api.path() +
-                                 ", or libnvperf_host.so is not beside it"};
-    default:
-      return {"unavailable", text + " (" + api.path() + ")"};
-  }
-}
-
-// A zeroed parameter block with its size set. CUPTI wants the end of the last field, not sizeof.
-template <class Params>
-Params sized(std::size_t size) {
-  Params params{};
-  params.structSize = size;
-  return params;
-}
-#define ROOFLASH_PARAMS(type) sized<type##_Params>(type##_Params_STRUCT_SIZE)
-
-void CUPTIAPI ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
 // A metric set compiled for the chip. The image must outlive every session that uses it: CUPTI
 // keeps the pointer. 64-bit words, because it must be aligned to 8 bytes.
@@ -72,7 +33,7 @@ struct CounterSession::State {
   ~State();
 
   void call(CUptiResult code, const char* name) const {
-    if (code != CUPTI_SUCCESS) throw failure_of(api, code, name);
+    if (code != CUPTI_SUCCESS) throw counter_failure(api, code, name);
   }
   void start();
   Config& config(DType dtype);
@@ -82,7 +43,7 @@ struct CounterSession::State {
 
   CounterTarget target;
   CuptiApi api;
-  Failure failure;  // of the whole session; status "" while counting may work
+  CounterFailure failure;  // of the whole session; status "" while counting may work
   bool initialised = false;
   std::string chip;
   std::vector<std::uint8_t> availability;
@@ -94,7 +55,7 @@ struct CounterSession::State {
 CounterSession::State::State(CounterTarget counted, const std::string& tool)
     : target(std::move(counted)) {
   if (!tool.empty()) {
-    failure = {"other_tool", "running under " + tool + ", which owns the counters"};
+    failure = stand_down_for(tool);
     return;
   }
   if (!api.error().empty()) {
@@ -103,45 +64,34 @@ CounterSession::State::State(CounterTarget counted, const std::string& tool)
   }
   try {
     start();
-  } catch (const Failure& caught) {
+  } catch (const CounterFailure& caught) {
     failure = caught;
   }
 }
 
 void CounterSession::State::start() {
-  // Only a question, given back at once: is another CUPTI client in this process?
-  CUpti_SubscriberHandle subscriber{};
-  call(api.cuptiSubscribe(&subscriber, ignore_callback, nullptr), "cuptiSubscribe");
-  call(api.cuptiUnsubscribe(subscriber), "cuptiUnsubscribe");
-
+  const std::string client = attached_client(api);
+  if (!client.empty()) throw stand_down_for(client);
   if (target.context == nullptr) {
-    throw Failure{"unavailable", "there is no CUDA context to count in"};
+    throw CounterFailure{"unavailable", "there is no CUDA context to count in"};
   }
-  auto init = ROOFLASH_PARAMS(CUpti_Profiler_Initialize);
+  auto init = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Initialize);
   ROOFLASH_CUPTI(cuptiProfilerInitialize, &init);
   initialised = true;
 
-  auto support = ROOFLASH_PARAMS(CUpti_Profiler_DeviceSupported);
+  auto support = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_DeviceSupported);
   support.cuDevice = target.ordinal;
   support.api = CUPTI_PROFILER_RANGE_PROFILING;
   ROOFLASH_CUPTI(cuptiProfilerDeviceSupported, &support);
-  if (support.vGpu == CUPTI_PROFILER_CONFIGURATION_DISABLED) {
-    throw Failure{"no_permission", "profiling is not enabled for this vGPU on its host"};
-  }
   if (support.isSupported != CUPTI_PROFILER_CONFIGURATION_SUPPORTED) {
-    throw Failure{"unavailable",
-                  fmt::format("CUPTI cannot profile this device (architecture {}, SLI {}, "
-                              "confidential computing {}, CMP {}, WSL {}; 3 is supported)",
-                              static_cast<int>(support.architecture), static_cast<int>(support.sli),
-                              static_cast<int>(support.confidentialCompute),
-                              static_cast<int>(support.cmp), static_cast<int>(support.wsl))};
+    throw unsupported_device(support);
   }
-  auto name = ROOFLASH_PARAMS(CUpti_Device_GetChipName);
+  auto name = ROOFLASH_CUPTI_PARAMS(CUpti_Device_GetChipName);
   name.deviceIndex = static_cast<std::size_t>(target.ordinal);
   ROOFLASH_CUPTI(cuptiDeviceGetChipName, &name);
-  chip = name.pChipName;
+  if (name.pChipName != nullptr) chip = name.pChipName;
 
-  auto available = ROOFLASH_PARAMS(CUpti_Profiler_GetCounterAvailability);
+  auto available = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_GetCounterAvailability);
   available.ctx = target.context;
   ROOFLASH_CUPTI(cuptiProfilerGetCounterAvailability, &available);
   availability.resize(available.counterAvailabilityImageSize);
@@ -152,12 +102,12 @@ void CounterSession::State::start() {
 CounterSession::State::~State() {
   for (auto& [dtype, config] : configs) {
     if (config.host == nullptr) continue;
-    auto end = ROOFLASH_PARAMS(CUpti_Profiler_Host_Deinitialize);
+    auto end = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_Deinitialize);
     end.pHostObject = config.host;
     (void)api.cuptiProfilerHostDeinitialize(&end);
   }
   if (initialised) {
-    auto end = ROOFLASH_PARAMS(CUpti_Profiler_DeInitialize);
+    auto end = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_DeInitialize);
     (void)api.cuptiProfilerDeInitialize(&end);
   }
 }
@@ -166,13 +116,13 @@ Config& CounterSession::State::config(DType dtype) {
   const auto found = configs.find(dtype);
   if (found != configs.end()) return found->second;
   const auto names = metric_names(chip, dtype);
-  if (!names) throw Failure{"unavailable", "no metric names are known for chip " + chip};
+  if (!names) throw CounterFailure{"unavailable", "no metric names are known for chip " + chip};
 
   Config config;
   config.names = *names;
   config.metrics = names->all();
   for (const std::string& metric : config.metrics) config.pointers.push_back(metric.c_str());
-  auto host = ROOFLASH_PARAMS(CUpti_Profiler_Host_Initialize);
+  auto host = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_Initialize);
   host.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
   host.pChipName = chip.c_str();
   host.pCounterAvailabilityImage = availability.data();
@@ -182,28 +132,28 @@ Config& CounterSession::State::config(DType dtype) {
   // strings stay where they are, because moving a vector does not move its elements.
   Config& kept = configs.emplace(dtype, std::move(config)).first->second;
   try {
-    auto add = ROOFLASH_PARAMS(CUpti_Profiler_Host_ConfigAddMetrics);
+    auto add = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_ConfigAddMetrics);
     add.pHostObject = kept.host;
     add.ppMetricNames = kept.pointers.data();
     add.numMetrics = kept.pointers.size();
     ROOFLASH_CUPTI(cuptiProfilerHostConfigAddMetrics, &add);
-    auto size = ROOFLASH_PARAMS(CUpti_Profiler_Host_GetConfigImageSize);
+    auto size = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_GetConfigImageSize);
     size.pHostObject = kept.host;
     ROOFLASH_CUPTI(cuptiProfilerHostGetConfigImageSize, &size);
     kept.image_bytes = size.configImageSize;
     kept.image.resize((kept.image_bytes + 7) / 8);
-    auto image = ROOFLASH_PARAMS(CUpti_Profiler_Host_GetConfigImage);
+    auto image = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_GetConfigImage);
     image.pHostObject = kept.host;
     image.configImageSize = kept.image_bytes;
     image.pConfigImage = kept.bytes();
     ROOFLASH_CUPTI(cuptiProfilerHostGetConfigImage, &image);
-    auto passes = ROOFLASH_PARAMS(CUpti_Profiler_Host_GetNumOfPasses);
+    auto passes = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_GetNumOfPasses);
     passes.configImageSize = kept.image_bytes;
     passes.pConfigImage = kept.bytes();
     ROOFLASH_CUPTI(cuptiProfilerHostGetNumOfPasses, &passes);
     kept.passes = passes.numOfPasses;
-  } catch (const Failure&) {
-    auto end = ROOFLASH_PARAMS(CUpti_Profiler_Host_Deinitialize);
+  } catch (const CounterFailure&) {
+    auto end = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_Deinitialize);
     end.pHostObject = kept.host;
     (void)api.cuptiProfilerHostDeinitialize(&end);
     configs.erase(dtype);
@@ -215,7 +165,7 @@ Config& CounterSession::State::config(DType dtype) {
 std::map<std::string, double> CounterSession::State::collect(Config& config,
                                                              const std::function<void()>& prepare,
                                                              const std::function<void()>& launch) {
-  auto enable = ROOFLASH_PARAMS(CUpti_RangeProfiler_Enable);
+  auto enable = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_Enable);
   enable.ctx = target.context;
   ROOFLASH_CUPTI(cuptiRangeProfilerEnable, &enable);
   CUpti_RangeProfiler_Object* const profiler = enable.pRangeProfilerObject;
@@ -223,13 +173,13 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
     const CuptiApi& api;
     CUpti_RangeProfiler_Object* profiler;
     ~Disable() {
-      auto end = ROOFLASH_PARAMS(CUpti_RangeProfiler_Disable);
+      auto end = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_Disable);
       end.pRangeProfilerObject = profiler;
       (void)api.cuptiRangeProfilerDisable(&end);
     }
   } const disable{api, profiler};
 
-  auto size = ROOFLASH_PARAMS(CUpti_RangeProfiler_GetCounterDataSize);
+  auto size = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataSize);
   size.pRangeProfilerObject = profiler;
   size.pMetricNames = config.pointers.data();
   size.numMetrics = config.pointers.size();
@@ -238,13 +188,13 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
   ROOFLASH_CUPTI(cuptiRangeProfilerGetCounterDataSize, &size);
   // A fresh image for each capture: values of an earlier one would mix in.
   std::vector<std::uint8_t> data(size.counterDataSize);
-  auto clear = ROOFLASH_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize);
+  auto clear = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize);
   clear.pRangeProfilerObject = profiler;
   clear.counterDataSize = data.size();
   clear.pCounterData = data.data();
   ROOFLASH_CUPTI(cuptiRangeProfilerCounterDataImageInitialize, &clear);
 
-  auto set = ROOFLASH_PARAMS(CUpti_RangeProfiler_SetConfig);
+  auto set = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_SetConfig);
   set.pRangeProfilerObject = profiler;
   set.configSize = config.image_bytes;
   set.pConfig = config.bytes();
@@ -259,10 +209,10 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
   set.targetNestingLevel = 1;
   ROOFLASH_CUPTI(cuptiRangeProfilerSetConfig, &set);
 
-  auto start = ROOFLASH_PARAMS(CUpti_RangeProfiler_Start);
-  auto push = ROOFLASH_PARAMS(CUpti_RangeProfiler_PushRange);
-  auto pop = ROOFLASH_PARAMS(CUpti_RangeProfiler_PopRange);
-  auto stop = ROOFLASH_PARAMS(CUpti_RangeProfiler_Stop);
+  auto start = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_Start);
+  auto push = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_PushRange);
+  auto pop = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_PopRange);
+  auto stop = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_Stop);
   start.pRangeProfilerObject = push.pRangeProfilerObject = profiler;
   pop.pRangeProfilerObject = stop.pRangeProfilerObject = profiler;
   push.pRangeName = "case";
@@ -279,26 +229,26 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
     ROOFLASH_CUPTI(cuptiRangeProfilerStop, &stop);
   }
   if (stop.isAllPassSubmitted == 0) {
-    throw Failure{"invalid", fmt::format("{} passes were not enough", config.passes + 1)};
+    throw CounterFailure{"invalid", fmt::format("{} passes were not enough", config.passes + 1)};
   }
-  auto decode = ROOFLASH_PARAMS(CUpti_RangeProfiler_DecodeData);
+  auto decode = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_DecodeData);
   decode.pRangeProfilerObject = profiler;
   ROOFLASH_CUPTI(cuptiRangeProfilerDecodeData, &decode);
-  if (decode.numOfRangeDropped != 0) throw Failure{"invalid", "CUPTI dropped the range"};
+  if (decode.numOfRangeDropped != 0) throw CounterFailure{"invalid", "CUPTI dropped the range"};
   return evaluate(config, data);
 }
 
 std::map<std::string, double> CounterSession::State::evaluate(
     Config& config, const std::vector<std::uint8_t>& data) {
-  auto info = ROOFLASH_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo);
+  auto info = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo);
   info.pCounterDataImage = data.data();
   info.counterDataImageSize = data.size();
   ROOFLASH_CUPTI(cuptiRangeProfilerGetCounterDataInfo, &info);
   if (info.numTotalRanges != 1) {
-    throw Failure{"invalid", fmt::format("{} ranges in place of 1", info.numTotalRanges)};
+    throw CounterFailure{"invalid", fmt::format("{} ranges in place of 1", info.numTotalRanges)};
   }
   std::vector<double> values(config.pointers.size(), 0.0);
-  auto ask = ROOFLASH_PARAMS(CUpti_Profiler_Host_EvaluateToGpuValues);
+  auto ask = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_EvaluateToGpuValues);
   ask.pHostObject = config.host;
   ask.pCounterDataImage = data.data();
   ask.counterDataImageSize = data.size();
@@ -324,7 +274,7 @@ Counters CounterSession::measure(DType dtype, const std::function<void()>& prepa
     if (!state_->failure.status.empty()) throw state_->failure;
     Config& config = state_->config(dtype);
     return interpret(config.names, state_->collect(config, prepare, launch), expected);
-  } catch (const Failure& failure) {
+  } catch (const CounterFailure& failure) {
     counters.status = failure.status;
     counters.reason = failure.reason;
     // A missing permission does not come back within a run; a busy device may.
@@ -334,10 +284,8 @@ Counters CounterSession::measure(DType dtype, const std::function<void()>& prepa
 }
 
 std::string CounterSession::library() const {
-  if (!state_->api.error().empty()) return state_->api.error();
-  std::uint32_t version = 0;
-  (void)state_->api.cuptiGetVersion(&version);
-  return fmt::format("{}, API {}", state_->api.path(), version);
+  const CuptiApi& api = state_->api;
+  return api.error().empty() ? fmt::format("{}, API {}", api.path(), api.version()) : api.error();
 }
 
 }  // namespace rooflash

@@ -7,6 +7,7 @@
 
 #include "core/record.hpp"
 #include "measure/metrics.hpp"
+#include "measure/outer_tool.hpp"
 
 struct CUctx_st;  // a CUcontext points to one
 

@@ -68,6 +68,10 @@ CuptiApi::CuptiApi() {
   }
   ROOFLASH_CUPTI_FUNCTIONS(ROOFLASH_CUPTI_FIND)
 #undef ROOFLASH_CUPTI_FIND
+#ifdef CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN
+  library_.find(cuptiSubscribe_v2, "cuptiSubscribe_v2");
+#endif
+  if (cuptiGetVersion != nullptr) (void)cuptiGetVersion(&version_);
 }
 
 std::string CuptiApi::text(CUptiResult code) const {

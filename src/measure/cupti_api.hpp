@@ -8,7 +8,11 @@
 #include <cupti_target.h>
 #include <cupti_version.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "gpu/library.hpp"
 
@@ -54,11 +58,16 @@ class CuptiApi {
   // Why it cannot be used; "" when fine.
   const std::string& error() const { return error_; }
   const std::string& path() const { return path_; }
+  std::uint32_t version() const { return version_; }  // CUPTI_API_VERSION of the library; 0 unknown
+  bool has_perf_host() const { return static_cast<bool>(perf_host_); }
   std::string text(CUptiResult code) const;  // "CUPTI_ERROR_...", with the code
 
 #define ROOFLASH_CUPTI_MEMBER(name) decltype(&::name) name = nullptr;
   ROOFLASH_CUPTI_FUNCTIONS(ROOFLASH_CUPTI_MEMBER)
 #undef ROOFLASH_CUPTI_MEMBER
+#ifdef CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN
+  decltype(&::cuptiSubscribe_v2) cuptiSubscribe_v2 = nullptr;  // optional: it names who is attached
+#endif
 
  private:
   bool open(const std::string& name, bool only_if_loaded = false);
@@ -66,7 +75,30 @@ class CuptiApi {
   Library perf_host_;  // libnvperf_host.so, which CUPTI asks for by bare name
   Library library_;
   std::string path_;
+  std::uint32_t version_ = 0;
   std::string error_;
 };
+
+// How much of a parameter block a library must know: CUDA 13.0's fields, where later toolkits added
+// some. They are not used, and a library refuses a block that is larger than its own.
+template <class Params>
+inline constexpr std::size_t kCuptiSizeLimit = SIZE_MAX;
+#define ROOFLASH_CUPTI_LAST_FIELD(type, field)         \
+  template <>                                          \
+  inline constexpr std::size_t kCuptiSizeLimit<type> = \
+      offsetof(type, field) + sizeof(std::declval<type>().field)
+ROOFLASH_CUPTI_LAST_FIELD(CUpti_Profiler_GetCounterAvailability_Params, pCounterAvailabilityImage);
+ROOFLASH_CUPTI_LAST_FIELD(CUpti_Profiler_Host_Initialize_Params, pHostObject);
+ROOFLASH_CUPTI_LAST_FIELD(CUpti_RangeProfiler_Enable_Params, pRangeProfilerObject);
+#undef ROOFLASH_CUPTI_LAST_FIELD
+
+// A zeroed parameter block with its size set: to the end of the last field, not sizeof.
+template <class Params>
+Params cupti_params(std::size_t size) {
+  Params params{};
+  params.structSize = std::min(size, kCuptiSizeLimit<Params>);
+  return params;
+}
+#define ROOFLASH_CUPTI_PARAMS(type) cupti_params<type##_Params>(type##_Params_STRUCT_SIZE)
 
 }  // namespace rooflash

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
-#include <cstdlib>
 
 namespace rooflash {
 namespace {
@@ -118,22 +116,6 @@ Counters interpret(const MetricNames& names, const std::map<std::string, double>
   }
   counters.status = "ok";
   return counters;
-}
-
-std::string outer_tool() {
-  // Undocumented traces, so hints only: CUPTI itself has the last word.
-  constexpr std::array<std::pair<const char*, const char*>, 5> kTraces{{
-      {"NSYS_PROFILING_SESSION_ID", "Nsight Systems"},
-      {"NV_COMPUTE_PROFILER_PERFWORKS_DIR", "Nsight Compute"},
-      {"NV_SANITIZER_INJECTION_PORT_RANGE_BEGIN", "compute-sanitizer"},
-      {"NV_NSIGHT_INJECTION_TRANSPORT_TYPE", "an Nsight tool"},
-      {"CUDA_INJECTION64_PATH", "a tool in CUDA_INJECTION64_PATH"},
-  }};
-  for (const auto& [variable, tool] : kTraces) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr && *value != '\0') return tool;
-  }
-  return {};
 }
 
 }  // namespace rooflash

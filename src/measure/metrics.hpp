@@ -42,8 +42,4 @@ struct CounterExpectation {
 Counters interpret(const MetricNames& names, const std::map<std::string, double>& values,
                    const CounterExpectation& expected);
 
-// The profiler this process runs under, by the environment it leaves ("Nsight Compute"); "" for
-// none.
-std::string outer_tool();
-
 }  // namespace rooflash

@@ -69,12 +69,6 @@ TEST(Metrics, UnknownChipHasNone) {
   EXPECT_FALSE(metric_names("XX999", DType::bf16));
 }
 
-TEST(OuterTool, IsReadFromTheEnvironment) {
-  ASSERT_EQ(setenv("NV_COMPUTE_PROFILER_PERFWORKS_DIR", "/x", 1), 0);
-  EXPECT_EQ(outer_tool(), "Nsight Compute");
-  ASSERT_EQ(unsetenv("NV_COMPUTE_PROFILER_PERFWORKS_DIR"), 0);
-}
-
 TEST(CuptiApi, SaysWhyItIsNotThere) {
   ASSERT_EQ(setenv("ROOFLASH_CUPTI", "0", 1), 0);
   EXPECT_NE(CuptiApi().error().find("switched off"), std::string::npos);
