@@ -1,7 +1,9 @@
 // Why counters could not be read, in words: what CUPTI said, the cause, and the way out.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "measure/cupti_api.hpp"
 
@@ -21,6 +23,12 @@ CounterFailure stand_down_for(const std::string& tool);
 // For a question before the first range: is another CUPTI client attached to this process? "" where
 // none is, else its name or a description. Throws CounterFailure where CUPTI cannot say.
 std::string attached_client(const CuptiApi& api);
+
+// For a set of metrics that cuptiProfilerHostConfigAddMetrics refused with `code`: one bad name
+// refuses the whole set without a word, so each is tried alone.
+CounterFailure refused_metrics(const CuptiApi& api, CUptiResult code, const std::string& chip,
+                               const std::vector<std::uint8_t>& availability,
+                               const std::vector<std::string>& metrics);
 
 // What cuptiProfilerDeviceSupported said, where it was not "supported".
 CounterFailure unsupported_device(const CUpti_Profiler_DeviceSupported_Params& support);

@@ -136,7 +136,9 @@ Config& CounterSession::State::config(DType dtype) {
     add.pHostObject = kept.host;
     add.ppMetricNames = kept.pointers.data();
     add.numMetrics = kept.pointers.size();
-    ROOFLASH_CUPTI(cuptiProfilerHostConfigAddMetrics, &add);
+    if (const CUptiResult code = api.cuptiProfilerHostConfigAddMetrics(&add)) {
+      throw refused_metrics(api, code, chip, availability, kept.metrics);
+    }
     auto size = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_GetConfigImageSize);
     size.pHostObject = kept.host;
     ROOFLASH_CUPTI(cuptiProfilerHostGetConfigImageSize, &size);
