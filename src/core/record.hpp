@@ -107,6 +107,27 @@ struct Derived {
   OptDouble roof_pct;                 // of the lowest roof at that intensity
 };
 
+// When things happened, in us since `start_unix_us`. Steps of the system's clock during a case do
+// not show in it.
+struct TracePhase {
+  std::string name;  // setup | verify | warmup | timed | counters
+  double start_us = 0;
+  double end_us = 0;
+};
+
+struct TracePoint {
+  double at_us = 0;
+  double value = 0;
+};
+
+struct Trace {
+  std::int64_t start_unix_us = 0;  // when the case began, since 1970 (UTC)
+  std::vector<TracePhase> phases;  // in order; a phase may come twice
+  // Start of each timed sample, parallel to TimeUs::samples; empty where there are none.
+  std::vector<double> sample_start_us;
+  std::vector<TracePoint> power_w;
+};
+
 struct Row {
   std::string case_id;  // JSON: "case"
   std::string definition_hash;
@@ -135,6 +156,7 @@ struct Row {
   std::vector<std::string> kernels_run;  // symbols that really ran
   std::string repro;                     // command line that runs this one case
   std::map<std::string, std::string> missing;
+  std::optional<Trace> trace;
 };
 
 struct DeviceInfo {

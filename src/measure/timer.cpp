@@ -60,6 +60,7 @@ Timer::Timer(cudaStream_t stream, std::int64_t l2_bytes, int sm_count)
     : stream_(stream), flush_(l2_bytes, stream), stamps_(2 * kBatch, sm_count) {
   events_.resize(2 * kBatch + 1);
   for (cudaEvent_t& event : events_) ROOFLASH_CUDA(cudaEventCreate(&event));
+  ROOFLASH_CUDA(cudaEventCreate(&start_));
   // Loads every kernel now: loading one later, behind a block, would wait for the block's end.
   block_.block(stream_);
   block_.release();
@@ -70,6 +71,7 @@ Timer::Timer(cudaStream_t stream, std::int64_t l2_bytes, int sm_count)
 
 Timer::~Timer() {
   for (const cudaEvent_t event : events_) (void)cudaEventDestroy(event);
+  (void)cudaEventDestroy(start_);
 }
 
 void Timer::warm_up(const Launch& launch, const RunOptions& options) {
@@ -145,6 +147,8 @@ bool Timer::take_batch(int count, const Launch& launch, const RunOptions& option
     const std::size_t event = 2 * static_cast<std::size_t>(i);
     ROOFLASH_CUDA(cudaEventElapsedTime(&ms, events_[event], events_[event + 1]));
     timing.time_us.samples.push_back(1e3 * static_cast<double>(ms));
+    ROOFLASH_CUDA(cudaEventElapsedTime(&ms, start_, events_[event]));
+    timing.sample_start_us.push_back(1e3 * static_cast<double>(ms));
     if (const auto mhz = stamps_.mhz(2 * i, 2 * i + 1)) timing.clock_mhz.samples.push_back(*mhz);
   }
   return true;
@@ -160,6 +164,9 @@ Timing Timer::measure(const Launch& launch, const RunOptions& options) {
   timing.time_us.l2 = options.l2;
   timing.time_us.power = options.power;
   timing.time_us.timer = "event";
+  ROOFLASH_CUDA(cudaEventRecord(start_, stream_));
+  ROOFLASH_CUDA(cudaEventSynchronize(start_));
+  timing.start = std::chrono::steady_clock::now();
   const bool sustained = options.power == "sustained";
   // Busy from here on, so the host's launches run ahead of the GPU and need no block.
   bool held = !sustained;

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,10 @@ namespace rooflash {
 struct Timing {
   TimeUs time_us;
   Clock clock_mhz;  // samples parallel to time_us.samples; empty where no stamp pair matched
-  OptDouble cycles_median;         // median of time x clock
-  std::vector<std::string> flags;  // clock_unsettled, unheld
+  OptDouble cycles_median;                      // median of time x clock
+  std::chrono::steady_clock::time_point start;  // when the measurement began, on the host
+  std::vector<double> sample_start_us;          // after `start`, parallel to time_us.samples
+  std::vector<std::string> flags;               // clock_unsettled, unheld
 };
 
 class Timer {
@@ -55,7 +58,8 @@ class Timer {
   BlockStream block_;
   ClockStamps stamps_;
   std::vector<cudaEvent_t> events_;
-  double estimate_s_ = 1e-3;  // of one launch, from the last warm-up
+  cudaEvent_t start_ = nullptr;  // passes at Timing::start
+  double estimate_s_ = 1e-3;     // of one launch, from the last warm-up
 };
 
 }  // namespace rooflash

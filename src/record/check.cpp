@@ -42,6 +42,7 @@ class RowCheck {
     check_derived();
     check_sizes();
     check_counters();
+    if (row_.trace) check_trace(*row_.trace);
   }
 
  private:
@@ -168,6 +169,27 @@ class RowCheck {
       if (counters.status != "ok" && *value) {
         fail(field, "a value though counters.status is " + counters.status);
       }
+    }
+  }
+
+  void check_trace(const Trace& trace) const {
+    double end = 0;
+    for (const TracePhase& phase : trace.phases) {
+      if (phase.start_us < end || phase.end_us < phase.start_us) {
+        fail("trace.phases",
+             "a phase begins before the one before it ends, or ends before it begins");
+      }
+      end = phase.end_us;
+    }
+    const std::vector<double>& starts = trace.sample_start_us;
+    if (!starts.empty() && (!row_.time_us || starts.size() != row_.time_us->samples.size())) {
+      fail("trace.sample_start_us", "not as many as the time samples");
+    }
+    if (!std::is_sorted(starts.begin(), starts.end())) {
+      fail("trace.sample_start_us", "are not in order");
+    }
+    for (const TracePoint& point : trace.power_w) {
+      not_negative("trace.power_w", OptDouble(point.value));
     }
   }
 

@@ -131,6 +131,27 @@ void describe(Io& io, Described<Io, Derived> derived) {
 }
 
 template <class Io>
+void describe(Io& io, Described<Io, TracePhase> phase) {
+  io("name", phase.name);
+  io("start_us", phase.start_us);
+  io("end_us", phase.end_us);
+}
+
+template <class Io>
+void describe(Io& io, Described<Io, TracePoint> point) {
+  io("at_us", point.at_us);
+  io("value", point.value);
+}
+
+template <class Io>
+void describe(Io& io, Described<Io, Trace> trace) {
+  io("start_unix_us", trace.start_unix_us);
+  io("phases", trace.phases);
+  io("sample_start_us", trace.sample_start_us);
+  io("power_w", trace.power_w);
+}
+
+template <class Io>
 void describe(Io& io, Described<Io, Row> row) {
   io("case", row.case_id);
   io("definition_hash", row.definition_hash);
@@ -159,6 +180,7 @@ void describe(Io& io, Described<Io, Row> row) {
   io("kernels_run", row.kernels_run);
   io("repro", row.repro);
   io("missing", row.missing);
+  io.optional("trace", row.trace);
 }
 
 template <class Io>

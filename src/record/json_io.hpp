@@ -50,6 +50,11 @@ class JsonWriter {
   void operator()(const char* key, const T& value) {
     json_[key] = encode(value);
   }
+  // A key that is left out where there is no value.
+  template <class T>
+  void optional(const char* key, const std::optional<T>& value) {
+    if (value) json_[key] = encode(*value);
+  }
   void choice(const char* key, const std::string& value, Choices) { json_[key] = value; }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
@@ -117,6 +122,12 @@ class JsonReader {
   template <class T>
   void operator()(const char* key, T& value) const {
     decode(member(key), Place{&place_, key}, value);
+  }
+  template <class T>
+  void optional(const char* key, std::optional<T>& value) const {
+    value.reset();
+    const auto found = json_.find(key);
+    if (found != json_.end()) decode(*found, Place{&place_, key}, value);
   }
   void choice(const char* key, std::string& value, Choices choices) const {
     value = choice_at(Place{&place_, key}, member(key), choices);

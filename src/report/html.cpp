@@ -78,6 +78,7 @@ std::string records_json(std::span<const Record> records) {
 Record with_thinned_samples(const Record& record, std::size_t max_samples) {
   Record thinned = record;
   for (Row& row : thinned.rows) {
+    row.trace.reset();
     if (!row.time_us || row.time_us->samples.size() <= max_samples) continue;
     std::vector<double>& samples = row.time_us->samples;
     const std::size_t n = samples.size();

@@ -1,6 +1,7 @@
 // What the worker loop drives: one device, real or simulated.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,12 @@
 namespace rooflash {
 
 struct GpuSpec;
+
+// The time base of a row's trace until the loop rebases it: microseconds of the steady clock.
+inline double steady_us(
+    std::chrono::steady_clock::time_point moment = std::chrono::steady_clock::now()) {
+  return std::chrono::duration<double, std::micro>(moment.time_since_epoch()).count();
+}
 
 using PhaseSink = std::function<void(std::string_view phase)>;
 
@@ -29,7 +36,8 @@ class Backend {
   // driver, cuda, cudnn and visible_devices of the environment; the rest belongs to the driver.
   virtual Environment environment() = 0;
   // Runs one case to its end. Faults of the case become the row's status; only what makes the
-  // worker itself unusable throws.
+  // worker itself unusable throws. Where it knows them, the row's trace holds the samples' starts
+  // and the power, at steady_us(); the phases are the loop's to add.
   virtual Row run(const CaseRequest& request, const PhaseSink& phase) = 0;
   virtual Ceilings ceilings() = 0;
   virtual std::vector<DoctorCheck> doctor() = 0;

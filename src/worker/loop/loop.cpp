@@ -12,6 +12,7 @@
 #include "core/units.hpp"
 #include "record/json.hpp"
 #include "worker/loop/line_reader.hpp"
+#include "worker/loop/trace_log.hpp"
 
 namespace rooflash {
 namespace {
@@ -78,9 +79,12 @@ class Session {
   void run_case(const Json& json) {
     if (!json.contains("request")) throw UsageError("a run without a \"request\"");
     const CaseRequest request = case_request_from_json(json["request"]);
-    const Row row = backend_->run(request, [&](std::string_view phase) {
+    TraceLog trace;
+    Row row = backend_->run(request, [&](std::string_view phase) {
+      trace.begin(phase);
       reply({{"type", "phase"}, {"index", request.index}, {"phase", std::string(phase)}});
     });
+    trace.finish(row);
     reply({{"type", "row"}, {"index", request.index}, {"row", to_json(row)}});
   }
 

@@ -86,6 +86,7 @@ TEST(RecordJson, SimulatedAndUnreachedRowsAreAccepted) {
   row.simulated = true;
   row.time_us = TimeUs{12, 12, 12, 12, 1, {12}, "cold", "burst", "model", "model"};
   row.clock_mhz.reset();
+  row.trace.reset();
   EXPECT_NO_THROW(record_from_json(to_json(record), "x"));
   row.time_us->timer = "event";
   EXPECT_THROW(record_from_json(to_json(record), "x"), UsageError);
@@ -94,6 +95,16 @@ TEST(RecordJson, SimulatedAndUnreachedRowsAreAccepted) {
   record.rows[0].status = Status::not_run;
   record.rows[0].reason = "stopped by SIGINT before this case";
   EXPECT_NO_THROW(record_from_json(to_json(record), "x"));
+}
+
+// Records of older versions have none, and reading them adds none.
+TEST(RecordJson, TraceMayBeLeftOut) {
+  Row row = sample_row();
+  EXPECT_EQ(to_json(row)["trace"]["sample_start_us"].dump(), "[30.5,45.5,60.0]");
+  row.trace.reset();
+  const Json json = to_json(row);
+  EXPECT_FALSE(json.contains("trace"));
+  EXPECT_EQ(to_json(row_from_json(json, "row")).dump(), json.dump());
 }
 
 TEST(RecordJson, UnknownKeysAreIgnored) {
@@ -221,6 +232,17 @@ INSTANTIATE_TEST_SUITE_P(
               "r.json: rows[0].verify.status: failed verification on a row whose status is ok"},
         Fault{"/rows/1/reason", "\"\"",
               "r.json: rows[1].reason: is empty on a row whose status is unsupported"},
+        Fault{"/rows/0/trace/phases/1/start_us", "20",
+              "r.json: rows[0].trace.phases: a phase begins before the one before it ends, or ends "
+              "before it begins"},
+        Fault{"/rows/0/trace/phases/1/end_us", "20",
+              "r.json: rows[0].trace.phases: a phase begins before the one before it ends, or ends "
+              "before it begins"},
+        Fault{"/rows/0/trace/sample_start_us", "[1, 2]",
+              "r.json: rows[0].trace.sample_start_us: not as many as the time samples"},
+        Fault{"/rows/0/trace/sample_start_us", "[1, 3, 2]",
+              "r.json: rows[0].trace.sample_start_us: are not in order"},
+        Fault{"/rows/0/trace/power_w/0/value", "-1", "r.json: rows[0].trace.power_w: is negative"},
         Fault{"/rows/0/simulated", "true",
               "r.json: rows[0].simulated: contradicts the device \"cuda:0\""},
         Fault{"/rows/1/round", "1",

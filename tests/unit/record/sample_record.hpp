@@ -42,6 +42,10 @@ inline Row sample_row() {
   row.kernels_run = {"fa2_forward<128, true>"};
   row.repro = "rooflash run --kernel fa2";
   row.missing = {{"peak", "not asked for"}};
+  row.trace = Trace{1796029503000000,
+                    {{"setup", 0, 20.5}, {"timed", 20.5, 90}},
+                    {30.5, 45.5, 60},
+                    {{20, 410.5}, {91, 512.5}}};
   return row;
 }
 
@@ -73,6 +77,7 @@ inline Record sample_record() {
   unsupported.clock_mhz.reset();
   unsupported.counters = {};
   unsupported.derived = {};
+  unsupported.trace.reset();
   record.rows.push_back(unsupported);
   return record;
 }

@@ -166,7 +166,13 @@ TEST(Loop, HelloPhasesAndRows) {
   const Json reply = worker.receive();
   EXPECT_EQ(reply["type"], "row");
   EXPECT_EQ(reply["index"], 3);
-  EXPECT_EQ(row_from_json(reply["row"], "row").status, Status::ok);
+  const Row row = row_from_json(reply["row"], "row");
+  EXPECT_EQ(row.status, Status::ok);
+  ASSERT_TRUE(row.trace);
+  ASSERT_EQ(row.trace->phases.size(), 3U);
+  EXPECT_EQ(row.trace->phases[1].name, "verify");
+  EXPECT_EQ(row.trace->phases[1].end_us, row.trace->phases[2].start_us);
+  EXPECT_TRUE(row.trace->sample_start_us.empty());
   worker.send(run_line("naive", 4));
   EXPECT_EQ(worker.receive_row()["index"], 4);
 }
