@@ -93,14 +93,24 @@ struct Stream {
 
 enum class TensorPath { none, mma_sync, wgmma, cublas };
 
+// What one launch of a run does, for the time model. Counts are of the whole launch.
+struct Stage {
+  std::string_view name;    // "forward", "scores", "softmax", ...
+  double sm_l2_bytes = 0;   // its part of what the streams move
+  double tensor_ops = 0;    // executed multiply-adds x 2, with tile padding and masked tiles
+  double exp_ops = 0;       // exponentials executed
+  double fp32_ops = 0;      // other fp32 instructions: scaling, maxima, sums, rescaling
+  double smem_bytes = 0;    // that instructions of the warps read from shared memory (ldmatrix)
+  double tiles = 0;         // independent units of work (CTAs)
+  double tiles_per_sm = 1;  // that run side by side
+  double latencies = 0;     // memory round trips of a tile that nothing else of it hides
+  TensorPath path = TensorPath::none;
+};
+
 // What one run moves and computes: the closed form that `host` must match to the byte.
 struct Traffic {
   std::vector<Stream> streams;
-  double tensor_ops = 0;  // executed multiply-adds x 2, with tile padding and masked tiles
-  double exp_ops = 0;     // exponentials executed
-  double tiles = 0;       // independent units of work (CTAs), for the wave model
-  int launches = 1;
-  TensorPath path = TensorPath::none;
+  std::vector<Stage> stages;  // in launch order; their sm_l2_bytes add up to the streams' bytes
   std::int64_t read_bytes() const {
     std::int64_t sum = 0;
     for (const Stream& s : streams) sum += s.read_bytes;

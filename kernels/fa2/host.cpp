@@ -186,14 +186,25 @@ Traffic traffic(const Problem& p, Tile tile) {
       write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype))),
       write_stream("lse", lse_elements(p) * 4),
   };
-  const double executed = static_cast<double>(heads * steps) * static_cast<double>(tile.block_q);
+  const double scores = static_cast<double>(heads * steps * tile.block_q * tile.block_kv);
   const auto width = static_cast<double>(padded_headdim(p));
   const auto keys = static_cast<double>(tile.block_kv);
-  result.tensor_ops = executed * keys * 4.0 * width;
-  result.exp_ops = executed * (keys + 1.0);  // the weights and one rescaling factor a row
-  result.tiles = static_cast<double>(heads * query_blocks);
-  result.launches = 1;
-  result.path = TensorPath::mma_sync;
+  constexpr double kWarpRows = 32;
+  Stage forward;
+  forward.name = "forward";
+  forward.sm_l2_bytes = static_cast<double>(result.read_bytes() + result.write_bytes());
+  forward.tensor_ops = scores * 4.0 * width;
+  forward.exp_ops = scores * (1.0 + 1.0 / keys);  // the weights and one rescaling factor a row
+  // Of a score: maximum, scaling, sum, half a conversion; of a row and step: one factor of O.
+  forward.fp32_ops = scores * (3.5 + width / keys);
+  // A warp reads K and V of the step, and its own rows of Q once more.
+  forward.smem_bytes =
+      scores * static_cast<double>(size_bytes(p.dtype)) * width * (2.0 / kWarpRows + 1.0 / keys);
+  forward.tiles = static_cast<double>(heads * query_blocks);
+  forward.tiles_per_sm = 2;  // by registers and shared memory
+  forward.latencies = 4;     // the launch of the CTA, Q and K, V, the way of O back to memory
+  forward.path = TensorPath::mma_sync;
+  result.stages = {forward};
   return result;
 }
 

@@ -84,8 +84,12 @@ Traffic traffic(const Problem& p, Tile) {
       write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype))),
       write_stream("lse", lse_elements(p) * 4),
   };
-  result.exp_ops = 2.0 * static_cast<double>(heads * pairs);
-  result.tiles = static_cast<double>(heads * p.seqlen_q);
+  Stage rows;
+  rows.name = "rows";
+  rows.sm_l2_bytes = static_cast<double>(result.read_bytes() + result.write_bytes());
+  rows.exp_ops = 2.0 * static_cast<double>(heads * pairs);
+  rows.tiles = static_cast<double>(heads * p.seqlen_q);
+  result.stages = {rows};
   return result;
 }
 

@@ -5,31 +5,40 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "common/host_math.hpp"
 #include "common/two_level_memory.hpp"
+#include "config.hpp"
 #include "variants.hpp"
 
 namespace rooflash::naive {
 namespace {
 
+// The first GEMM makes tiles of block_q x block_kv scores, the second one, whose output is narrow,
+// tiles of block_kv rows of O: the 128 x 256 that vendor GEMMs use either way round.
+
 // Columns of Q and K (rows of V) in one step of a GEMM.
 std::int64_t depth_of(Tile tile) {
-  return std::max<std::int64_t>(1, tile.block_kv / 2);
+  return std::max<std::int64_t>(1, tile.block_q / 2);
 }
 
 // Columns of O in one tile of the second GEMM.
 std::int64_t value_cols(const Problem& p, Tile tile) {
-  return std::min(tile.block_kv, p.headdim_v);
+  return std::min(tile.block_q, p.headdim_v);
 }
 
-// Elements that both operands of a GEMM step take in SRAM. The softmax pass has the same room: a
-// row of scores that fits is read once, a longer one twice.
+// Elements that both operands of a GEMM step take in SRAM.
 std::int64_t sram_elements(Tile tile) {
   return (tile.block_q + tile.block_kv) * depth_of(tile);
 }
+
+// A row of scores that the softmax keeps in SRAM is read once, a longer one twice.
+std::int64_t softmax_elements(Tile tile) {
+  return tile.block_q * tile.block_q;
+}
 bool row_fits(const Problem& p, Tile tile) {
-  return p.seqlen_kv <= sram_elements(tile);
+  return p.seqlen_kv <= softmax_elements(tile);
 }
 
 std::int64_t score_elements(const Problem& p) {
@@ -40,9 +49,18 @@ std::int64_t workspace_bytes(const Problem& p) {
   return score_elements(p) * size_bytes(p.dtype);
 }
 
+std::string limits(const Problem& p) {
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 30;  // counted in 32 bits by cuBLAS
+  if (p.seqlen_q > kMostRows || p.seqlen_kv > kMostRows) {
+    return "naive takes at most 2^30 queries and keys";
+  }
+  return {};
+}
+
 Tile choose_tile(const Problem& p, std::int64_t sram_bytes) {
-  return fit_tile({128, 128}, sram_bytes,
-                  [&](Tile tile) { return sram_elements(tile) * size_bytes(p.dtype); });
+  return fit_tile({128, 256}, sram_bytes, [&](Tile tile) {
+    return std::max(sram_elements(tile), softmax_elements(tile)) * size_bytes(p.dtype);
+  });
 }
 
 void score_gemm(const Problem& p, const float* q, const float* k, float* scores, Tile tile,
@@ -110,7 +128,7 @@ float softmax_row(const Problem& p, std::int64_t row, float* scores, SramTile& c
 
 void softmax_pass(const Problem& p, float* scores, float* lse, Tile tile, TwoLevelMemory& memory) {
   const bool fits = row_fits(p, tile);
-  const std::int64_t width = fits ? p.seqlen_kv : sram_elements(tile);
+  const std::int64_t width = fits ? p.seqlen_kv : softmax_elements(tile);
   SramTile chunk(memory, 1, width, size_bytes(p.dtype));
   SramTile lse_value(memory, 1, 1, kInRegisters);
   for (std::int64_t row = 0; row < p.seqlen_q; ++row) {
@@ -124,13 +142,13 @@ void value_gemm(const Problem& p, const float* weights, const float* v, float* o
   const std::int64_t depth = depth_of(tile);
   const std::int64_t width = value_cols(p, tile);
   const std::int64_t bytes = size_bytes(p.dtype);
-  SramTile p_tile(memory, tile.block_q, depth, bytes);
+  SramTile p_tile(memory, tile.block_kv, depth, bytes);
   SramTile v_tile(memory, depth, width, bytes);
-  SramTile sum(memory, tile.block_q, width, kInRegisters);
+  SramTile sum(memory, tile.block_kv, width, kInRegisters);
   const std::int64_t v_stride = p.heads_kv * p.headdim_v;
   const std::int64_t o_stride = p.heads_q * p.headdim_v;
-  for (std::int64_t i = 0; i < p.seqlen_q; i += tile.block_q) {
-    const std::int64_t rows = std::min(tile.block_q, p.seqlen_q - i);
+  for (std::int64_t i = 0; i < p.seqlen_q; i += tile.block_kv) {
+    const std::int64_t rows = std::min(tile.block_kv, p.seqlen_q - i);
     for (std::int64_t c = 0; c < p.headdim_v; c += width) {
       const std::int64_t cols = std::min(width, p.headdim_v - c);
       sum.fill(0.0F);
@@ -176,6 +194,7 @@ Traffic traffic(const Problem& p, Tile tile) {
   const std::int64_t bytes = size_bytes(p.dtype);
   const std::int64_t q_tiles = ceil_div(p.seqlen_q, tile.block_q);
   const std::int64_t kv_tiles = ceil_div(p.seqlen_kv, tile.block_kv);
+  const std::int64_t o_tiles = ceil_div(p.seqlen_q, tile.block_kv);
   const std::int64_t width = value_cols(p, tile);
   const std::int64_t v_tiles = ceil_div(p.headdim_v, width);
   const std::int64_t depth = depth_of(tile);
@@ -186,8 +205,8 @@ Traffic traffic(const Problem& p, Tile tile) {
       read_stream("q", q_elements(p) * bytes, q_elements(p) * bytes * kv_tiles, kv_tiles),
       read_stream("k", k_elements(p) * bytes, heads * p.seqlen_kv * p.headdim * bytes * q_tiles,
                   q_tiles),
-      read_stream("v", v_elements(p) * bytes, heads * p.seqlen_kv * p.headdim_v * bytes * q_tiles,
-                  q_tiles),
+      read_stream("v", v_elements(p) * bytes, heads * p.seqlen_kv * p.headdim_v * bytes * o_tiles,
+                  o_tiles),
       {"scores", scores, scores * (softmax_reads + v_tiles), 2 * scores, 1},
       write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype))),
       write_stream("lse", lse_elements(p) * 4),
@@ -195,14 +214,35 @@ Traffic traffic(const Problem& p, Tile tile) {
   const auto padded = [](std::int64_t size, std::int64_t step) {
     return static_cast<double>(ceil_div(size, step) * step);
   };
-  const double rows = static_cast<double>(heads) * padded(p.seqlen_q, tile.block_q);
-  result.tensor_ops = 2.0 * rows *
-                      (padded(p.seqlen_kv, tile.block_kv) * padded(p.headdim, depth) +
-                       padded(p.headdim_v, width) * padded(p.seqlen_kv, depth));
-  result.exp_ops = static_cast<double>(score_elements(p)) * static_cast<double>(softmax_reads);
-  result.tiles = static_cast<double>(heads * q_tiles * kv_tiles);
-  result.launches = 3;
-  result.path = TensorPath::cublas;
+  const auto elements = static_cast<double>(score_elements(p));
+
+  Stage score;
+  score.name = "scores";
+  score.sm_l2_bytes =
+      static_cast<double>(result.streams[0].read_bytes + result.streams[1].read_bytes + scores);
+  score.tensor_ops = 2.0 * static_cast<double>(heads) * padded(p.seqlen_q, tile.block_q) *
+                     padded(p.seqlen_kv, tile.block_kv) * padded(p.headdim, depth);
+  score.tiles = static_cast<double>(heads * q_tiles * kv_tiles);
+  score.path = TensorPath::cublas;
+
+  Stage softmax;
+  softmax.name = "softmax";
+  softmax.sm_l2_bytes = static_cast<double>(scores * (softmax_reads + 1) + lse_elements(p) * 4);
+  softmax.exp_ops = elements * static_cast<double>(softmax_reads);
+  softmax.fp32_ops = elements * 8.0;  // two exponents, a maximum, a sum, a quotient, conversions
+  softmax.tiles = static_cast<double>(heads * p.seqlen_q);
+  softmax.tiles_per_sm = 1024.0 / static_cast<double>(softmax_threads(p.seqlen_kv));
+  softmax.latencies = 2;  // the row in, the weights out
+
+  Stage output;
+  output.name = "output";
+  output.sm_l2_bytes = static_cast<double>(result.streams[2].read_bytes + scores * v_tiles +
+                                           result.streams[4].write_bytes);
+  output.tensor_ops = 2.0 * static_cast<double>(heads) * padded(p.seqlen_q, tile.block_kv) *
+                      padded(p.headdim_v, width) * padded(p.seqlen_kv, depth);
+  output.tiles = static_cast<double>(heads * o_tiles * v_tiles);
+  output.path = TensorPath::cublas;
+  result.stages = {score, softmax, output};
   return result;
 }
 
@@ -214,6 +254,7 @@ const Kernel kKernel = {
     .summary = "unfused baseline: GEMM, softmax over scores in memory, GEMM",
     .source = "standard attention as in arXiv 2205.14135, algorithm 0",
     .variants = kVariants,
+    .limits = limits,
     .workspace_bytes = workspace_bytes,
     .tile = choose_tile,
     .host = host,

@@ -7,6 +7,7 @@
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "common/element.cuh"
 #include "common/launch.hpp"
 #include "common/mask.cuh"
+#include "config.hpp"
 #include "core/error.hpp"
 #include "prepare.hpp"
 #include "variants.hpp"
@@ -70,53 +72,140 @@ struct SoftmaxArguments {
   std::int64_t first, last;  // the mask's band
 };
 
-constexpr int kSoftmaxThreads = 256;
+// Neighbouring scores that a thread moves at once.
+template <class T, int kWidth>
+struct alignas(kWidth * sizeof(T)) Pack {
+  T values[kWidth];
+};
 
 // Combines `value` over the block; every thread gets the result.
-template <class Combine>
-__device__ float block_reduce(float value, float* shared, Combine combine) {
+template <int kThreads, class Combine>
+__device__ __forceinline__ float reduce(float value, Combine combine) {
+#pragma unroll
   for (int step = 16; step > 0; step /= 2) {
     value = combine(value, __shfl_xor_sync(0xFFFFFFFFU, value, step));
   }
+  __shared__ float warps[kThreads / 32];
+  __syncthreads();  // the values of an earlier call have been read
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
   __syncthreads();
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
-  __syncthreads();
-  value = shared[0];
-  for (int i = 1; i < kSoftmaxThreads / 32; ++i) value = combine(value, shared[i]);
+  value = warps[0];
+  for (int i = 1; i < kThreads / 32; ++i) value = combine(value, warps[i]);
   return value;
 }
 
+// One row of scores as its threads see it.
+template <class T, int kThreads, int kWidth>
+struct Row {
+  static constexpr int kChunks = kSoftmaxKeysPerThread / kWidth;
+  static constexpr int kKeys = kThreads * kSoftmaxKeysPerThread;
+
+  T* scores;
+  int seqlen_kv;
+  int begin, end;  // of the visible keys
+
+  __device__ int first_key(int part, int chunk) const {
+    return part * kKeys + (chunk * kThreads + static_cast<int>(threadIdx.x)) * kWidth;
+  }
+  // Keys that are masked, or beyond the row, come as -inf.
+  __device__ void load(float (&values)[kSoftmaxKeysPerThread], int part) const {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const int first = first_key(part, c);
+      Pack<T, kWidth> pack{};
+      if (first < seqlen_kv) pack = *reinterpret_cast<const Pack<T, kWidth>*>(scores + first);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        const bool visible = begin <= first + i && first + i < end;
+        values[c * kWidth + i] = visible ? to_float(pack.values[i]) : -INFINITY;
+      }
+    }
+  }
+  __device__ void store(const float (&values)[kSoftmaxKeysPerThread], int part) const {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const int first = first_key(part, c);
+      if (first >= seqlen_kv) continue;
+      Pack<T, kWidth> pack;
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) pack.values[i] = from_float<T>(values[c * kWidth + i]);
+      *reinterpret_cast<Pack<T, kWidth>*>(scores + first) = pack;
+    }
+  }
+};
+
 }  // namespace
 
-// One block a row. Masked keys get weight 0; a row that sees none gets zeros and LSE -inf.
-template <class T>
-__global__ void __launch_bounds__(kSoftmaxThreads) rf_naive_softmax(SoftmaxArguments args) {
-  __shared__ float shared[kSoftmaxThreads / 32];
+// Turns rows of scores into weights, one block a row. A row that its threads can hold is read once;
+// a longer one is taken in parts, for the sum and once more for the weights. Masked keys get weight
+// 0; a row that sees none gets zeros and LSE -inf.
+template <class T, int kThreads, int kWidth>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+    rf_naive_softmax(SoftmaxArguments args) {
+  using R = Row<T, kThreads, kWidth>;
+  const auto add = [](float a, float b) { return a + b; };
+  const auto larger = [](float a, float b) { return fmaxf(a, b); };
+  const int seqlen_kv = static_cast<int>(args.seqlen_kv);
+  const int parts = (seqlen_kv + R::kKeys - 1) / R::kKeys;
   for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-    T* scores = static_cast<T*>(args.scores) + row * args.seqlen_kv;
     const std::int64_t query = row % args.seqlen_q;
-    const std::int64_t begin = max(std::int64_t{0}, query + args.first);
-    const std::int64_t end = min(args.seqlen_kv, query + args.last + 1);
+    const R r{static_cast<T*>(args.scores) + row * args.seqlen_kv, seqlen_kv,
+              static_cast<int>(max(std::int64_t{0}, query + args.first)),
+              static_cast<int>(min(args.seqlen_kv, query + args.last + 1))};
+    float values[kSoftmaxKeysPerThread];
     float largest = -INFINITY;
-    for (std::int64_t j = begin + threadIdx.x; j < end; j += kSoftmaxThreads) {
-      largest = fmaxf(largest, to_float(scores[j]));
-    }
-    largest = block_reduce(largest, shared, [](float a, float b) { return fmaxf(a, b); });
     float sum = 0.0F;
-    for (std::int64_t j = begin + threadIdx.x; j < end; j += kSoftmaxThreads) {
-      sum += expf(to_float(scores[j]) - largest);
+    for (int part = 0; part < parts; ++part) {
+      r.load(values, part);
+      float part_largest = largest;
+#pragma unroll
+      for (const float value : values) part_largest = fmaxf(part_largest, value);
+      part_largest = reduce<kThreads>(part_largest, larger);
+      // No key seen yet: 0 in place of -inf avoids inf - inf.
+      const float shift = part_largest == -INFINITY ? 0.0F : part_largest;
+      sum *= expf(largest - shift);
+      largest = part_largest;
+#pragma unroll
+      for (float& value : values) {
+        value = expf(value - shift);
+        sum += value;
+      }
     }
-    sum = block_reduce(sum, shared, [](float a, float b) { return a + b; });
-    for (std::int64_t j = threadIdx.x; j < args.seqlen_kv; j += kSoftmaxThreads) {
-      const bool visible = begin <= j && j < end;
-      scores[j] = from_float<T>(visible ? expf(to_float(scores[j]) - largest) / sum : 0.0F);
+    sum = reduce<kThreads>(sum, add);
+    const bool empty = r.begin >= r.end;
+    const float divisor = empty ? 1.0F : sum;
+    for (int part = 0; part < parts; ++part) {
+      if (parts > 1) {
+        r.load(values, part);
+#pragma unroll
+        for (float& value : values) value = expf(value - (empty ? 0.0F : largest));
+      }
+#pragma unroll
+      for (float& value : values) value = value / divisor;
+      r.store(values, part);
     }
-    if (threadIdx.x == 0) args.lse[row] = begin < end ? largest + logf(sum) : -INFINITY;
-    __syncthreads();
+    if (threadIdx.x == 0) args.lse[row] = empty ? -INFINITY : largest + logf(sum);
   }
 }
 
 namespace {
+
+using SoftmaxKernel = void (*)(SoftmaxArguments);
+
+// The kernel for rows of `keys` scores; rows of whole 16-byte packs move those.
+template <class T>
+SoftmaxKernel softmax_kernel(std::int64_t keys) {
+  constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+  const bool packs = keys % kPack == 0;
+  switch (softmax_threads(keys)) {
+    case 64:
+      return packs ? rf_naive_softmax<T, 64, kPack> : rf_naive_softmax<T, 64, 1>;
+    case 256:
+      return packs ? rf_naive_softmax<T, 256, kPack> : rf_naive_softmax<T, 256, 1>;
+    default:
+      return packs ? rf_naive_softmax<T, 1024, kPack> : rf_naive_softmax<T, 1024, 1>;
+  }
+}
 
 template <std::size_t kIndex>
 struct Prepare {
@@ -148,11 +237,13 @@ struct Prepare {
     SoftmaxArguments softmax{t.workspace, t.lse,       p.batch * p.heads_q * p.seqlen_q,
                              p.seqlen_q,  p.seqlen_kv, band.first,
                              band.last};
+    const SoftmaxKernel kernel = softmax_kernel<T>(p.seqlen_kv);
+    const int threads = softmax_threads(p.seqlen_kv);
     const auto grid = static_cast<unsigned>(std::min<std::int64_t>(softmax.rows, 2147483647));
-    const auto* function = reinterpret_cast<const void*>(&rf_naive_softmax<T>);
-    const Resources resources = prepare_kernel(function, kSoftmaxThreads, 0, grid, device.sm_count);
+    const Resources resources =
+        prepare_kernel(reinterpret_cast<const void*>(kernel), threads, 0, grid, device.sm_count);
 
-    const auto launch = [p, operands, softmax, grid](CUstream_st* stream) {
+    const auto launch = [p, operands, softmax, kernel, threads, grid](CUstream_st* stream) {
       constexpr cudaDataType_t kType = kBlasType<kDType>;
       constexpr cublasComputeType_t kCompute =
           kDType == DType::fp32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
@@ -181,7 +272,7 @@ struct Prepare {
                                          sk, count, kCompute, CUBLAS_GEMM_DEFAULT),
                      "GEMM of the scores");
       }
-      rf_naive_softmax<T><<<grid, kSoftmaxThreads, 0, stream>>>(softmax);
+      kernel<<<grid, static_cast<unsigned>(threads), 0, stream>>>(softmax);
       check_launch(cudaGetLastError(), "launching rf_naive_softmax");
       for (std::int64_t first = 0; first < heads; first += kChunk) {
         const auto count = static_cast<int>(std::min(kChunk, heads - first));

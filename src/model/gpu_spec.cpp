@@ -34,11 +34,14 @@ std::map<std::string, double> rates(const JsonNode& node) {
 }
 
 Calibration parse_calibration(const JsonNode& node) {
-  node.allow_keys({"hbm_copy_gbps", "hbm_read_gbps", "hbm_write_gbps", "gemm_tflops", "source"});
+  node.allow_keys({"hbm_copy_gbps", "hbm_read_gbps", "hbm_write_gbps", "l2_read_gbps",
+                   "load_clock_mhz", "gemm_tflops", "source"});
   Calibration calibration;
   calibration.hbm_copy_gbps = positive(node.at("hbm_copy_gbps"));
   calibration.hbm_read_gbps = positive(node.at("hbm_read_gbps"));
   calibration.hbm_write_gbps = positive(node.at("hbm_write_gbps"));
+  calibration.l2_read_gbps = positive(node.at("l2_read_gbps"));
+  calibration.load_clock_mhz = positive(node.at("load_clock_mhz"));
   calibration.gemm_tflops = rates(node.at("gemm_tflops"));
   calibration.source = node.at("source").as_string();
   return calibration;
@@ -62,6 +65,7 @@ GpuSpec parse_spec(const JsonNode& node) {
                    "exp_per_clock_per_sm",
                    "mma_sync_share",
                    "launch_us",
+                   "memory_latency_us",
                    "source",
                    "validated",
                    "calibration"});
@@ -85,6 +89,7 @@ GpuSpec parse_spec(const JsonNode& node) {
   spec.mma_sync_share = positive(node.at("mma_sync_share"));
   if (spec.mma_sync_share > 1) node.at("mma_sync_share").fail("a share is at most 1");
   spec.launch_us = positive(node.at("launch_us"));
+  spec.memory_latency_us = positive(node.at("memory_latency_us"));
   spec.source = node.at("source").as_string();
   spec.validated = node.at("validated").as_boolean();
   if (const JsonNode* const calibration = node.find("calibration")) {
@@ -146,6 +151,15 @@ std::optional<double> peak_tflops(const GpuSpec& spec, DType dtype) {
   const auto found = spec.tensor_tflops.find(std::string(to_string(dtype)));
   if (found == spec.tensor_tflops.end()) return std::nullopt;
   return found->second;
+}
+
+double l2_gbps(const GpuSpec& spec) {
+  if (spec.calibration) return spec.calibration->l2_read_gbps;
+  return spec.l2_bytes_per_clock * spec.boost_clock_mhz * 1e-3;
+}
+
+double load_clock_mhz(const GpuSpec& spec) {
+  return spec.calibration ? spec.calibration->load_clock_mhz : spec.boost_clock_mhz;
 }
 
 std::optional<double> balance_point(const GpuSpec& spec, DType dtype) {

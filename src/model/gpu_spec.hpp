@@ -20,6 +20,8 @@ struct Calibration {
   double hbm_copy_gbps = 0;  // bytes read plus bytes written
   double hbm_read_gbps = 0;
   double hbm_write_gbps = 0;
+  double l2_read_gbps = 0;
+  double load_clock_mhz = 0;                  // SM clock while matrix products run
   std::map<std::string, double> gemm_tflops;  // best GEMM by dtype
   std::string source;
 };
@@ -42,6 +44,7 @@ struct GpuSpec {
   double exp_per_clock_per_sm = 0;
   double mma_sync_share = 1;  // of the tensor rate, reachable by mma.sync instead of wgmma/tcgen05
   double launch_us = 0;       // one dependent launch in a busy stream
+  double memory_latency_us = 0;  // of a round trip to device memory under load
   std::string source;
   std::optional<Calibration> calibration;
   bool validated = false;  // the time model was compared with measurements on this card
@@ -64,6 +67,11 @@ std::vector<GpuSpec> parse_gpu_specs(std::string_view text, std::string_view fil
 // Dense datasheet TFLOPS for inputs of `dtype`: tensor cores, except fp32, which runs without them.
 // Empty where the card has none for that type.
 std::optional<double> peak_tflops(const GpuSpec& spec, DType dtype);
+
+// GB/s between L2 and the SMs, and the SM clock under load: measured where the card is calibrated,
+// else from the specification.
+double l2_gbps(const GpuSpec& spec);
+double load_clock_mhz(const GpuSpec& spec);
 
 // FLOP per HBM byte at which a kernel leaves the memory roof for the tensor roof. Empty as above.
 std::optional<double> balance_point(const GpuSpec& spec, DType dtype);

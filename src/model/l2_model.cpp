@@ -15,22 +15,30 @@ double touched_bytes(const Stream& stream, double running_tiles) {
   return static_cast<double>(stream.write_bytes) + std::max(once, read / together);
 }
 
+// Tiles of the launch with the fewest, which are those that sweep the same bytes side by side.
+double tiles_of(const Traffic& traffic) {
+  double fewest = traffic.stages.empty() ? 1 : traffic.stages.front().tiles;
+  for (const Stage& stage : traffic.stages) fewest = std::min(fewest, stage.tiles);
+  return std::max(fewest, 1.0);
+}
+
 // Bytes of a stream's footprint in use at one time.
 double live_bytes(const Stream& stream, const Traffic& traffic, double running_tiles) {
   const auto unique = static_cast<double>(stream.unique_bytes);
   const bool reused = stream.read_bytes + stream.write_bytes > stream.unique_bytes;
   if (!reused) return 0;
-  const bool handed_on = traffic.launches > 1 && stream.read_bytes > 0 && stream.write_bytes > 0;
+  const bool handed_on =
+      traffic.stages.size() > 1 && stream.read_bytes > 0 && stream.write_bytes > 0;
   if (handed_on) return unique;
   const auto group = static_cast<double>(std::max<std::int64_t>(stream.shared_by_tiles, 1));
   const double running_groups = std::ceil(running_tiles / group);
-  return unique * std::min(1.0, running_groups * group / std::max(traffic.tiles, 1.0));
+  return unique * std::min(1.0, running_groups * group / tiles_of(traffic));
 }
 
 }  // namespace
 
 double hbm_bytes(const Traffic& traffic, const L2Cache& cache) {
-  const double running = std::clamp(cache.running_tiles, 1.0, std::max(traffic.tiles, 1.0));
+  const double running = std::clamp(cache.running_tiles, 1.0, tiles_of(traffic));
   double live = 0;
   for (const Stream& stream : traffic.streams) live += live_bytes(stream, traffic, running);
   const auto capacity = static_cast<double>(cache.capacity_bytes);

@@ -301,7 +301,10 @@ void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, cons
   const Problem& problem = request.problem;
   const bool cold = request.options.l2 != "warm";
   CounterExpectation expected;
-  expected.tensor_ops = traffic.path == TensorPath::mma_sync || traffic.path == TensorPath::wgmma;
+  expected.tensor_ops =
+      std::any_of(traffic.stages.begin(), traffic.stages.end(), [](const Stage& stage) {
+        return stage.path == TensorPath::mma_sync || stage.path == TensorPath::wgmma;
+      });
   // After a flush all of Q must come from HBM, wherever each query sees a key. Half of it, because
   // a bound that is too tight would call a good value impossible.
   const bool reads_all_q =

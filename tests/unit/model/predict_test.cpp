@@ -11,6 +11,23 @@ namespace {
 
 constexpr std::int64_t kMiB = 1024 * 1024;
 
+// One launch of `tiles` tiles.
+Stage stage(double tiles) {
+  Stage result;
+  result.name = "stage";
+  result.tiles = tiles;
+  return result;
+}
+
+// A run of one launch that moves `bytes` once, and does nothing else.
+Traffic copy(std::int64_t bytes, double tiles) {
+  Traffic t;
+  t.streams = {{"q", bytes, bytes, 0, 1}};
+  t.stages = {stage(tiles)};
+  t.stages[0].sm_l2_bytes = static_cast<double>(bytes);
+  return t;
+}
+
 // A fused forward kernel: `tiles_per_head` query tiles each sweep their head's K and V.
 Traffic fused(std::int64_t heads, std::int64_t tiles_per_head, std::int64_t q_bytes,
               std::int64_t kv_bytes) {
@@ -18,7 +35,7 @@ Traffic fused(std::int64_t heads, std::int64_t tiles_per_head, std::int64_t q_by
   t.streams = {{"q", heads * q_bytes, heads * q_bytes, 0, 1},
                {"kv", heads * kv_bytes, heads * tiles_per_head * kv_bytes, 0, tiles_per_head},
                {"o", heads * q_bytes, 0, heads * q_bytes, 1}};
-  t.tiles = static_cast<double>(heads * tiles_per_head);
+  t.stages = {stage(static_cast<double>(heads * tiles_per_head))};
   return t;
 }
 
@@ -51,12 +68,11 @@ TEST(L2Model, TilesSideBySideShareAPass) {
 TEST(L2Model, AnIntermediateLivesWholeBetweenLaunches) {
   Traffic t;
   t.streams = {{"scores", 64 * kMiB, 64 * kMiB, 64 * kMiB, 1}};
-  t.tiles = 4096;
-  t.launches = 3;
+  t.stages = {stage(4096), stage(4096), stage(4096)};
   EXPECT_DOUBLE_EQ(hbm_bytes(t, {128 * kMiB, 132}), 64.0 * kMiB);  // written back once
   EXPECT_DOUBLE_EQ(hbm_bytes(t, {32 * kMiB, 132}), 96.0 * kMiB);   // half of it twice
   EXPECT_NEAR(hbm_bytes(t, {1, 132}), 128.0 * kMiB, 4);            // written, then read
-  t.launches = 1;  // an accumulator of the running tiles only: 132 of 4096 shares
+  t.stages = {stage(4096)};  // an accumulator of the running tiles only: 132 of 4096 shares
   EXPECT_DOUBLE_EQ(hbm_bytes(t, {32 * kMiB, 132}), 64.0 * kMiB);
 }
 
@@ -67,59 +83,84 @@ class Predict : public ::testing::Test {
 };
 
 TEST_F(Predict, MemoryBoundRunTakesTheCopyRate) {
-  Traffic t;
-  t.streams = {{"q", 4300000000, 4300000000, 0, 1}};
-  t.tiles = 132;
-  const Prediction p = predict(problem_, t, h200_);
+  const Prediction p = predict(problem_, copy(4300000000, 132), h200_);
   EXPECT_EQ(p.bound, "hbm");
   EXPECT_NEAR(p.time_us, 1000 + h200_.launch_us, 1e-6);
   EXPECT_EQ(p.sm_l2_bytes, 4300000000.0);
   EXPECT_EQ(p.hbm_bytes, 4300000000.0);
 }
 
+TEST_F(Predict, StagesFollowEachOther) {
+  Traffic t = copy(4300000000, 132);
+  t.stages.push_back(t.stages[0]);
+  t.stages[0].sm_l2_bytes = 0.25 * 4.3e9;
+  t.stages[1].sm_l2_bytes = 0.75 * 4.3e9;
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 1000 + 2 * h200_.launch_us, 1e-6);
+}
+
 TEST_F(Predict, TensorBoundRunTakesTheRateOfItsInstructions) {
   Traffic t;
-  t.tiles = 132 * 100;
-  t.tensor_ops = 791e12;
-  t.path = TensorPath::wgmma;
+  t.stages = {stage(132 * 100)};
+  t.stages[0].tensor_ops = 791e12;
+  t.stages[0].path = TensorPath::wgmma;
   const Prediction fast = predict(problem_, t, h200_);
   EXPECT_EQ(fast.bound, "tensor");
   EXPECT_NEAR(fast.time_us, 1e6, 10);
-  t.path = TensorPath::mma_sync;
-  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 791 / (989.4 * 0.62) * 1e6, 10);
-  t.path = TensorPath::none;
+  t.stages[0].path = TensorPath::mma_sync;
+  const double mma_sync = 989.4 * h200_.mma_sync_share * load_clock_mhz(h200_) / 1980;
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 791 / mma_sync * 1e6, 10);
+  t.stages[0].path = TensorPath::none;
   EXPECT_NEAR(predict(problem_, t, h200_).time_us, 791 / 66.9 * 1e6, 100);
 }
 
-TEST_F(Predict, ExponentialsHideOnlyBehindAsynchronousProducts) {
+TEST_F(Predict, UnitsOverlapOnlyBehindAsynchronousProducts) {
   Traffic t;
-  t.tiles = 132 * 100;
-  t.tensor_ops = 1e12;
-  t.exp_ops = 16.0 * 132 * 1.98e9 * 2e-3;  // 2 ms of the exponential units
-  t.path = TensorPath::wgmma;
+  t.stages = {stage(132 * 100)};
+  Stage& s = t.stages[0];
+  const double clocks_per_us = 132 * load_clock_mhz(h200_);
+  s.exp_ops = 16 * clocks_per_us * 2000;   // 2 ms of the exponential units
+  s.fp32_ops = 128 * clocks_per_us * 500;  // and half a millisecond of the fp32 units
+  s.tensor_ops = 791e9;                    // and one of the tensor cores
+  s.path = TensorPath::wgmma;
   const Prediction overlapped = predict(problem_, t, h200_);
   EXPECT_EQ(overlapped.bound, "exp");
-  EXPECT_NEAR(overlapped.time_us, 2000 + h200_.launch_us, 1e-6);
-  t.path = TensorPath::mma_sync;
-  EXPECT_NEAR(predict(problem_, t, h200_).time_us,
-              2000 + 1 / (989.4 * 0.62) * 1e6 + h200_.launch_us, 1e-6);
+  EXPECT_NEAR(overlapped.time_us, 2500 + h200_.launch_us, 1e-6);
+  s.path = TensorPath::mma_sync;
+  const double tensor_us = 0.791e6 / (989.4 * h200_.mma_sync_share * load_clock_mhz(h200_) / 1980);
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, (2500 + tensor_us) * 3.0 / 4.0 + h200_.launch_us,
+              1e-6);
+  // Never less than the busiest unit alone.
+  s.tensor_ops = 1;
+  s.fp32_ops = 0;
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 2000 + h200_.launch_us, 1e-3);
 }
 
 TEST_F(Predict, APartlyFilledWaveCostsAWholeOne) {
   Traffic t;
-  t.tensor_ops = 791e9;
-  t.path = TensorPath::wgmma;
-  t.tiles = 132;
+  t.stages = {stage(132)};
+  t.stages[0].tensor_ops = 791e9;
+  t.stages[0].path = TensorPath::wgmma;
   EXPECT_NEAR(predict(problem_, t, h200_).time_us, 1000 + h200_.launch_us, 1e-6);
-  t.tiles = 133;
+  t.stages[0].tiles = 133;
   EXPECT_NEAR(predict(problem_, t, h200_).time_us, 1000 * 264 / 133.0 + h200_.launch_us, 1e-6);
 }
 
-TEST_F(Predict, TinyRunsAreBoundByTheirLaunches) {
+TEST_F(Predict, EachWaveWaitsForItsRoundTrips) {
   Traffic t;
-  t.streams = {{"q", 1024, 1024, 0, 1}};
-  t.tiles = 1;
-  t.launches = 3;
+  t.stages = {stage(132 * 2 * 10)};
+  t.stages[0].tiles_per_sm = 2;
+  t.stages[0].latencies = 3;
+  const Prediction ten = predict(problem_, t, h200_);
+  EXPECT_EQ(ten.bound, "latency");
+  EXPECT_NEAR(ten.time_us, 30 * h200_.memory_latency_us + h200_.launch_us, 1e-6);
+  t.stages[0].tiles += 1;
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 33 * h200_.memory_latency_us + h200_.launch_us,
+              1e-6);
+}
+
+TEST_F(Predict, TinyRunsAreBoundByTheirLaunches) {
+  Traffic t = copy(1024, 1);
+  t.stages.resize(3, t.stages[0]);
   const Prediction p = predict(problem_, t, h200_);
   EXPECT_EQ(p.bound, "launch");
   EXPECT_GE(p.time_us, 3 * h200_.launch_us);
@@ -128,15 +169,16 @@ TEST_F(Predict, TinyRunsAreBoundByTheirLaunches) {
 TEST_F(Predict, ReReadsThatStayInL2AreBoundByIt) {
   Traffic t;
   t.streams = {{"k", kMiB, 1000000 * kMiB, 0, 1000000}};
-  t.tiles = 132000;
+  t.stages = {stage(132000)};
+  t.stages[0].sm_l2_bytes = static_cast<double>(1000000 * kMiB);
   EXPECT_EQ(predict(problem_, t, h200_).bound, "l2");
 }
 
 TEST_F(Predict, ACardWithoutTheTypeIsAnErrorNotAGuess) {
   Traffic t;
-  t.tiles = 1;
-  t.tensor_ops = 1;
-  t.path = TensorPath::mma_sync;
+  t.stages = {stage(1)};
+  t.stages[0].tensor_ops = 1;
+  t.stages[0].path = TensorPath::mma_sync;
   EXPECT_THROW(predict(problem_, t, *find_gpu("v100")), Error);
 }
 
