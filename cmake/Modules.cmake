@@ -69,13 +69,14 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/src/worker/main/worker_main.cpp)
   endif()
 endif()
 
-# The parts of gpu/ and measure/ that call CUPTI and NVML alone, which they open at run time: built
-# wherever CUPTI's headers are, and tested there on fakes of both.
+# The parts of gpu/ and measure/ that use NVML and CUPTI alone, which they open at run time. They are
+# tested on fakes of both on any machine; CUPTI's headers are needed to build the second.
+rooflash_module(nvml SOURCES src/gpu/library.cpp src/gpu/nvml.cpp src/gpu/nvml_api.cpp
+                DEPENDS rooflash_core Threads::Threads ${CMAKE_DL_LIBS})
 if(CUPTI_INCLUDE)
-  rooflash_module(measure SOURCES src/gpu/library.cpp src/gpu/nvml.cpp src/measure/counters.cpp
-                          src/measure/counter_failure.cpp src/measure/cupti_api.cpp
-                          src/measure/metric*.cpp src/measure/outer_tool.cpp
-                  DEPENDS rooflash_core ${CMAKE_DL_LIBS})
+  rooflash_module(measure SOURCES src/measure/counters.cpp src/measure/counter_failure.cpp
+                          src/measure/cupti_api.cpp src/measure/metric*.cpp src/measure/outer_tool.cpp
+                  DEPENDS rooflash_nvml)
   target_include_directories(rooflash_measure SYSTEM PUBLIC ${CUPTI_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
 endif()
 
@@ -86,8 +87,10 @@ if(ROOFLASH_CUDA)
        ${CMAKE_SOURCE_DIR}/src/gpu/*.cpp ${CMAKE_SOURCE_DIR}/src/gpu/*.cu
        ${CMAKE_SOURCE_DIR}/src/measure/*.cpp ${CMAKE_SOURCE_DIR}/src/measure/*.cu
        ${CMAKE_SOURCE_DIR}/src/verify/*.cu ${CMAKE_SOURCE_DIR}/src/worker/cuda/*.cpp)
-  get_target_property(host_sources rooflash_measure SOURCES)
-  list(REMOVE_ITEM cuda_sources ${host_sources} ${CMAKE_SOURCE_DIR}/src/measure/statistics.cpp)
+  foreach(module nvml measure statistics)
+    get_target_property(host_sources rooflash_${module} SOURCES)
+    list(REMOVE_ITEM cuda_sources ${host_sources})
+  endforeach()
   add_library(rooflash_cuda STATIC ${CMAKE_SOURCE_DIR}/kernels/registry.cpp ${cuda_sources})
   target_include_directories(rooflash_cuda PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/kernels)
   target_compile_definitions(rooflash_cuda PRIVATE ROOFLASH_WITH_CUDA)

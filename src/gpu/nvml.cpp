@@ -1,27 +1,28 @@
 #include "gpu/nvml.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <fstream>
+#include <future>
+#include <thread>
+#include <utility>
 
-#include "gpu/library.hpp"
+#include "gpu/nvml_api.hpp"
 
 namespace rooflash {
 namespace {
 
-// Own declarations of the few entry points used: a toolkit may come without nvml.h.
-using NvmlReturn = int;
-using NvmlDevice = struct nvmlDevice_st*;
 constexpr unsigned kClockSm = 1;
 constexpr unsigned kClockMemory = 2;
 constexpr unsigned kTemperatureGpu = 0;
-constexpr NvmlReturn kInsufficientSize = 7;
+constexpr unsigned long long kClocksSet = 0x2;  // by a user: application or locked clocks
 
-struct ProcessInfo {  // nvmlProcessInfo_t of nvmlDeviceGetComputeRunningProcesses_v3
-  unsigned pid;
-  unsigned long long used_bytes;
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
+// What no card reads, nor zero: NVML gives such figures for sensors that are not there.
+constexpr double kMaxClockMhz = 10e3;
+constexpr double kMaxPowerW = 10e3;
+constexpr double kMaxTemperatureC = 200;
+constexpr unsigned kMaxProcesses = 1000;
 
 // Reasons other than "idle" and "clocks set by the user", which hold nothing down.
 constexpr std::array<std::pair<unsigned long long, const char*>, 6> kReasons{{
@@ -45,167 +46,138 @@ std::string driver_from_proc() {
   return {};
 }
 
-}  // namespace
+// What `ask` gives; nothing where it takes longer than `limit`. A driver can hang, and a thread
+// that is inside it cannot be ended: it is left behind, with copies of all that it uses.
+template <class Ask>
+auto within(std::chrono::milliseconds limit, Ask ask) -> std::optional<decltype(ask())> {
+  std::promise<decltype(ask())> promise;
+  auto answer = promise.get_future();
+  std::thread([own = std::optional<Ask>(std::move(ask)), promise = std::move(promise)]() mutable {
+    auto given = (*own)();
+    own.reset();  // first, so that the caller is the last owner of what `ask` holds
+    promise.set_value(std::move(given));
+  }).detach();
+  if (answer.wait_for(limit) != std::future_status::ready) return std::nullopt;
+  return answer.get();
+}
 
-struct Nvml::Api {
-  Library library{"libnvidia-ml.so.1"};
-  NvmlDevice device = nullptr;
-  bool initialised = false;
-  std::string unusable;  // why nothing can be asked; "" when fine
+std::shared_ptr<NvmlApi> without_answer(std::chrono::milliseconds limit) {
+  return std::make_shared<NvmlApi>(fmt::format(
+      "NVML did not answer within {} ms: the driver hangs; look for Xid in dmesg", limit.count()));
+}
 
-  NvmlReturn (*init)() = nullptr;
-  NvmlReturn (*shutdown)() = nullptr;
-  const char* (*error_string)(NvmlReturn) = nullptr;
-  NvmlReturn (*driver_version)(char*, unsigned) = nullptr;
-  NvmlReturn (*handle_by_bus_id)(const char*, NvmlDevice*) = nullptr;
-  NvmlReturn (*name)(NvmlDevice, char*, unsigned) = nullptr;
-  NvmlReturn (*clock)(NvmlDevice, unsigned, unsigned*) = nullptr;
-  NvmlReturn (*max_clock)(NvmlDevice, unsigned, unsigned*) = nullptr;
-  NvmlReturn (*power)(NvmlDevice, unsigned*) = nullptr;
-  NvmlReturn (*power_limit)(NvmlDevice, unsigned*) = nullptr;
-  NvmlReturn (*temperature)(NvmlDevice, unsigned, unsigned*) = nullptr;
-  NvmlReturn (*reasons)(NvmlDevice, unsigned long long*) = nullptr;
-  NvmlReturn (*ecc)(NvmlDevice, unsigned*, unsigned*) = nullptr;
-  NvmlReturn (*mig)(NvmlDevice, unsigned*, unsigned*) = nullptr;
-  NvmlReturn (*processes)(NvmlDevice, unsigned*, ProcessInfo*) = nullptr;
+// Reads one figure of a device, or notes under `field` why there is none.
+struct Reader {
+  const NvmlApi& api;
+  std::map<std::string, std::string>& missing;
 
-  Api();
-  ~Api() {
-    if (initialised && shutdown != nullptr) (void)shutdown();
-  }
-  std::string text(NvmlReturn code) const {
-    return error_string != nullptr ? error_string(code) : "NVML error " + std::to_string(code);
-  }
-
-  // Why `function(device, args...)` gave no answer; "" where it did.
   template <class Function, class... Args>
-  std::string ask(Function* function, Args... args) const {
-    if (!unusable.empty()) return unusable;
-    if (function == nullptr) return "this driver's NVML has no such query";
-    const NvmlReturn code = function(device, args...);
-    return code == 0 ? std::string() : "NVML: " + text(code);
+  std::optional<double> operator()(const char* field, double scale, double most, Function* function,
+                                   Args... args) const {
+    unsigned raw = 0;
+    std::string error = api.ask(function, args..., &raw);
+    const double value = raw * scale;
+    if (error.empty() && (value <= 0 || value > most)) {
+      error = fmt::format("NVML gave {:.6g}, which no card reads", value);
+    }
+    if (error.empty()) return value;
+    missing[field] = error;
+    return std::nullopt;
   }
 };
 
-Nvml::Api::Api() {
-  if (!library) {
-    unusable = "NVML is not available: " + library.error();
-    return;
+NvmlSnapshot snapshot_of(const NvmlApi& api) {
+  NvmlSnapshot result;
+  const Reader read{api, result.missing};
+  result.sm_clock_mhz = read("sm_clock_mhz", 1, kMaxClockMhz, api.clock, kClockSm);
+  result.memory_clock_mhz = read("memory_clock_mhz", 1, kMaxClockMhz, api.clock, kClockMemory);
+  result.power_w = read("power_w", 1e-3, kMaxPowerW, api.power);
+  result.temperature_c =
+      read("temperature_c", 1, kMaxTemperatureC, api.temperature, kTemperatureGpu);
+  unsigned long long bits = 0;
+  const std::string error = api.ask(api.reasons, &bits);
+  if (!error.empty()) {
+    result.missing["throttle"] = error;
+    return result;
   }
-  library.find(error_string, "nvmlErrorString");
-  library.find(shutdown, "nvmlShutdown");
-  library.find(driver_version, "nvmlSystemGetDriverVersion");
-  library.find(handle_by_bus_id, "nvmlDeviceGetHandleByPciBusId_v2");
-  library.find(name, "nvmlDeviceGetName");
-  library.find(clock, "nvmlDeviceGetClockInfo");
-  library.find(max_clock, "nvmlDeviceGetMaxClockInfo");
-  library.find(power, "nvmlDeviceGetPowerUsage");
-  library.find(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-  library.find(temperature, "nvmlDeviceGetTemperature");
-  if (!library.find(reasons, "nvmlDeviceGetCurrentClocksEventReasons")) {
-    library.find(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  result.clocks_set = (bits & kClocksSet) != 0;
+  result.throttle.emplace();
+  for (const auto& [bit, reason] : kReasons) {
+    if ((bits & bit) != 0) result.throttle->emplace_back(reason);
   }
-  library.find(ecc, "nvmlDeviceGetEccMode");
-  library.find(mig, "nvmlDeviceGetMigMode");
-  library.find(processes, "nvmlDeviceGetComputeRunningProcesses_v3");
-  if (!library.find(init, "nvmlInit_v2")) {
-    unusable = "NVML has no nvmlInit_v2";
-    return;
-  }
-  const NvmlReturn code = init();
-  initialised = code == 0;
-  if (!initialised) unusable = "NVML could not start: " + text(code);
+  return result;
 }
 
-Nvml::Nvml(const std::string& pci_bus_id, const std::string& name) : api_(new Api) {
-  if (!api_->unusable.empty()) return;
-  if (api_->handle_by_bus_id == nullptr || api_->name == nullptr) {
-    api_->unusable = "this driver's NVML finds no device by PCI bus id";
-    return;
+NvmlFacts facts_of(const NvmlApi& api) {
+  NvmlFacts result;
+  const Reader read{api, result.missing};
+  result.sm_clock_max_mhz = read("sm_clock_max_mhz", 1, kMaxClockMhz, api.max_clock, kClockSm);
+  result.memory_clock_max_mhz =
+      read("memory_clock_max_mhz", 1, kMaxClockMhz, api.max_clock, kClockMemory);
+  result.power_limit_w = read("power_limit_w", 1e-3, kMaxPowerW, api.power_limit);
+  result.power_limit_default_w =
+      read("power_limit_default_w", 1e-3, kMaxPowerW, api.power_limit_default);
+  const auto read_switch = [&](const char* field, auto* function, auto... pending) {
+    unsigned on = 0;
+    const std::string error = api.ask(function, &on, pending...);
+    if (error.empty()) return std::optional<bool>(on != 0);
+    result.missing[field] = error;
+    return std::optional<bool>();
+  };
+  unsigned pending = 0;
+  result.persistence = read_switch("persistence", api.persistence);
+  result.ecc = read_switch("ecc", api.ecc, &pending);
+  result.mig = read_switch("mig", api.mig, &pending);
+
+  std::array<NvmlProcessInfo, kMaxProcesses> processes{};
+  unsigned count = kMaxProcesses;
+  const std::string error = api.ask(api.processes, &count, processes.data());
+  if (error.empty()) {
+    result.compute_processes = count;
+  } else {
+    result.missing["other_processes"] = error;
   }
-  NvmlReturn code = api_->handle_by_bus_id(pci_bus_id.c_str(), &api_->device);
-  char found[96] = {};
-  if (code == 0) code = api_->name(api_->device, found, sizeof(found));
-  if (code != 0) {
-    api_->unusable = "NVML has no device " + pci_bus_id + ": " + api_->text(code);
-  } else if (name != found) {
-    api_->unusable = "NVML calls device " + pci_bus_id + " '" + found + "', CUDA '" + name + "'";
-  }
+  return result;
+}
+
+std::string driver_version_of(const NvmlApi& api) {
+  char text[96] = {};
+  const bool known = api.initialised && api.driver_version != nullptr &&
+                     api.driver_version(text, sizeof(text)) == 0;
+  return known ? text : driver_from_proc();
+}
+
+}  // namespace
+
+Nvml::Nvml(const std::string& pci_bus_id, const std::string& name, std::chrono::milliseconds limit)
+    : limit_(limit) {
+  const auto opened =
+      within(limit, [pci_bus_id, name] { return std::make_shared<NvmlApi>(pci_bus_id, name); });
+  api_ = opened ? *opened : without_answer(limit);
 }
 
 Nvml::~Nvml() = default;
 
-NvmlSnapshot Nvml::snapshot() const {
-  NvmlSnapshot result;
-  // One query, its value scaled into `target`, or the reason noted under `field`.
-  const auto read = [&](const char* field, std::optional<double>& target, double scale,
-                        auto* function, auto... args) {
-    unsigned value = 0;
-    const std::string error = api_->ask(function, args..., &value);
-    if (error.empty()) {
-      target = value * scale;
-    } else {
-      result.missing[field] = error;
-    }
-  };
-  read("sm_clock_mhz", result.sm_clock_mhz, 1, api_->clock, kClockSm);
-  read("memory_clock_mhz", result.memory_clock_mhz, 1, api_->clock, kClockMemory);
-  read("power_w", result.power_w, 1e-3, api_->power);
-  read("temperature_c", result.temperature_c, 1, api_->temperature, kTemperatureGpu);
-  unsigned long long bits = 0;
-  const std::string error = api_->ask(api_->reasons, &bits);
-  if (error.empty()) {
-    result.throttle.emplace();
-    for (const auto& [bit, reason] : kReasons) {
-      if ((bits & bit) != 0) result.throttle->emplace_back(reason);
-    }
-  } else {
-    result.missing["throttle"] = error;
+template <class Answer>
+Answer Nvml::answer(Answer (*question)(const NvmlApi&)) const {
+  if (api_->unusable.empty()) {
+    auto given = within(limit_, [api = api_, question] { return question(*api); });
+    if (given) return std::move(*given);
+    api_ = without_answer(limit_);  // it is not asked again
   }
-  return result;
+  return question(*api_);
+}
+
+NvmlSnapshot Nvml::snapshot() const {
+  return answer(snapshot_of);
 }
 
 NvmlFacts Nvml::facts() const {
-  NvmlFacts result;
-  const auto note = [&](const char* field, const std::string& error) {
-    if (!error.empty()) result.missing[field] = error;
-    return error.empty();
-  };
-  unsigned value = 0;
-  unsigned pending = 0;
-  if (note("sm_clock_max_mhz", api_->ask(api_->max_clock, kClockSm, &value))) {
-    result.sm_clock_max_mhz = value;
-  }
-  if (note("memory_clock_max_mhz", api_->ask(api_->max_clock, kClockMemory, &value))) {
-    result.memory_clock_max_mhz = value;
-  }
-  if (note("power_limit_w", api_->ask(api_->power_limit, &value))) {
-    result.power_limit_w = value * 1e-3;
-  }
-  if (note("ecc", api_->ask(api_->ecc, &value, &pending))) result.ecc = value != 0;
-  if (note("mig", api_->ask(api_->mig, &value, &pending))) result.mig = value != 0;
-  if (api_->unusable.empty() && api_->processes != nullptr) {
-    unsigned count = 0;  // asked with no room, NVML answers with the number of processes
-    const NvmlReturn code =
-        api_->processes(api_->device, &count, static_cast<ProcessInfo*>(nullptr));
-    if (code == 0 || code == kInsufficientSize) {
-      result.compute_processes = count;
-    } else {
-      result.missing["other_processes"] = "NVML: " + api_->text(code);
-    }
-  } else {
-    result.missing["other_processes"] = api_->ask(api_->processes, &value, nullptr);
-  }
-  return result;
+  return answer(facts_of);
 }
 
 std::string Nvml::driver_version() const {
-  char text[96] = {};
-  if (api_->initialised && api_->driver_version != nullptr &&
-      api_->driver_version(text, sizeof(text)) == 0) {
-    return text;
-  }
-  return driver_from_proc();
+  return answer(driver_version_of);
 }
 
 std::string installed_driver() {
