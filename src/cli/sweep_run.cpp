@@ -226,13 +226,16 @@ class Runner {
     return {};
   }
 
+  // Once a run: rows are timed all the same, and each keeps its own reason.
   void warn_counters(const Row& row) {
-    if (row.counters.status != "no_permission" || counters_warned_ || run_.quiet) return;
+    const std::string& status = row.counters.status;
+    if (counters_warned_ || run_.quiet || row.simulated || row.status != Status::ok ||
+        status == "ok" || status == "not_requested") {
+      return;
+    }
     counters_warned_ = true;
-    print_message(
-        "warning: hardware counters are not permitted; rows go on without them\nhint: add "
-        "--counters none, or load the nvidia module with "
-        "NVreg_RestrictProfilingToAdminUsers=0 (rooflash doctor)");
+    print_message(fmt::format("warning: no hardware counters ({}), rows go on without them: {}",
+                              status, printable(row.counters.reason, 600)));
   }
 
   void save(const SweepResult& result) {

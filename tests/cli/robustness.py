@@ -32,6 +32,25 @@ SLOW_CASES = 8
 # Long enough for the first launch in a fresh CUDA context.
 TIMEOUT, HANG = (("500ms", "no result after 0.9 s, in phase verify") if SIMULATED else
                  ("5s", "no result after 5.4 s, in phase verify"))
+# A worker that dies or hangs in the phase "counters", which the simulated device does not have.
+COUNTING_WORKER = """#!/usr/bin/env python3
+import json, os, subprocess, sys, time
+real = subprocess.Popen([os.environ["REAL_WORKER"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                        text=True, bufsize=1)
+for line in sys.stdin:
+    request = json.loads(line)
+    real.stdin.write(line)
+    while True:
+        reply = real.stdout.readline()
+        kind = json.loads(reply)["type"]
+        if kind == "row" and request["request"]["options"]["counters"] != "none":
+            print(json.dumps({"type": "phase", "index": request["request"]["index"],
+                              "phase": "counters"}), flush=True)
+            %s
+        print(reply, end="", flush=True)
+        if kind != "phase":
+            break
+"""
 
 
 def rows_of(path):
@@ -368,6 +387,30 @@ class Robustness(unittest.TestCase):
         for row in rows_of(self.out):
             self.assertEqual(row["status"], "failed")
             self.assertIn("reply of the sim:h200 worker: not valid JSON", row["reason"])
+
+    @unittest.skipUnless(SIMULATED, "the stand-in speaks for the simulated device")
+    def test_counters_that_take_the_worker_down(self):
+        """A crash or a hang in CUPTI costs no row and no time: the case is run again without."""
+        for fault, why in (("os.kill(os.getpid(), 11)", "SIGSEGV in phase counters"),
+                           ("time.sleep(100)", "no result after 1.4 s, in phase counters")):
+            worker = os.path.join(self.folder, "worker")
+            with open(worker, "w", encoding="utf-8") as file:
+                file.write(COUNTING_WORKER % fault)
+            os.chmod(worker, 0o755)
+            self.environment["ROOFLASH_WORKER"] = worker
+            self.environment["REAL_WORKER"] = os.path.join(os.path.dirname(ROOFLASH),
+                                                           "rooflash-worker")
+            code, _, err = self.run_to_end(*SHAPE, "--kernel", "fa2,naive", "--seqlen", "64,128",
+                                           "--timeout", "1s", "-o", self.out)
+            self.assertEqual(code, 0, err)
+            rows = rows_of(self.out)
+            self.assertEqual([row["status"] for row in rows], ["ok"] * 4)
+            for row in rows:
+                self.assertIsNotNone(row["time_us"])
+                self.assertEqual(row["counters"]["status"], "unavailable")
+                self.assertIn("took the worker down (" + why, row["counters"]["reason"])
+                self.assertIn("--counters none", row["counters"]["reason"])
+                self.assertIsNone(row["counters"]["hbm_read_bytes"])
 
     def test_driver_links_no_gpu_library(self):
         linked = subprocess.run(["ldd", ROOFLASH], capture_output=True, text=True, check=True).stdout

@@ -72,8 +72,10 @@ class Lane {
   enum class State { starting, running, idle };
 
   void send() {
+    CaseRequest request = queue_.front()->request;
+    if (!counters_off_.empty()) request.options.counters = "none";
     // A worker that is gone shows as the end of its output.
-    process().send(dump_line(Json{{"type", "run"}, {"request", to_json(queue_.front()->request)}}));
+    process().send(dump_line(Json{{"type", "run"}, {"request", to_json(request)}}));
     state_ = State::running;
     deadline_ = deadline_in(timeout_s_);
   }
@@ -93,7 +95,7 @@ class Lane {
     }
     if (state_ != State::running || reply.index != queue_.front()->request.index) return;
     if (!reply.phase.empty()) phase_ = reply.phase;
-    if (reply.row) finish(*reply.row);
+    if (reply.row) finish(std::move(*reply.row));
   }
 
   void on_end() {
@@ -118,10 +120,20 @@ class Lane {
   }
 
   // Ends the worker; the case in flight gets `status`. A case that had not begun (the worker ended
-  // after its last row) is given to a fresh worker, once.
+  // after its last row) is given to a fresh worker, once. So is one that was being counted:
+  // counting must not cost the time it had, and this device goes on without.
   void end_worker(Status status, const std::string& reason) {
     connection_.drop();
     fatal_.clear();
+    if (state_ == State::running && phase_ == "counters" && counters_off_.empty()) {
+      counters_off_ = fmt::format(
+          "switched off, because reading the counters of {} took the worker down ({}): see "
+          "`rooflash doctor`, or spare the attempt with --counters none",
+          queue_.front()->blank.case_id, reason);
+      state_ = State::idle;
+      next();
+      return;
+    }
     const bool begun = !phase_.empty() || status == Status::timeout;
     if (state_ == State::starting) {
       ++start_failures_;
@@ -139,10 +151,16 @@ class Lane {
     Row row = queue_.front()->blank;
     row.status = status;
     row.reason = reason;
-    finish(row);
+    finish(std::move(row));
   }
 
-  void finish(const Row& row) {
+  void finish(Row row) {
+    if (row.status == Status::ok && !counters_off_.empty() &&
+        queue_.front()->request.options.counters != "none") {
+      row.counters = {};
+      row.counters.status = "unavailable";
+      row.counters.reason = counters_off_;
+    }
     on_row_(row);
     queue_.pop_front();
     state_ = State::idle;
@@ -157,7 +175,8 @@ class Lane {
   Deadline deadline_;
   std::optional<int> round_;
   std::string phase_;
-  std::string fatal_;  // what the worker said before it ended
+  std::string fatal_;         // what the worker said before it ended
+  std::string counters_off_;  // why this device is counted no more; "" while it is
   int start_failures_ = 0;
 };
 
