@@ -14,18 +14,19 @@ namespace {
 
 constexpr double kTimeoutSeconds = 120;
 
-// The build is part of the key: it measures the roofs, so another one may measure them better.
+// The build is part of the key: it measures the roofs, so another one may measure them better. So
+// is the number of the way they are measured, which changes when more of them are.
 std::string cache_path(const Hello& hello) {
   const std::string folder = state_folder();
   if (folder.empty()) return {};
   const std::string key = hello.device.name + '|' + hello.device.uuid_hash + '|' +
-                          hello.environment.driver + '|' + tool_info().version;
+                          hello.environment.driver + '|' + tool_info().version + "|2";
   return folder + "/ceilings/" + hash_hex(key) + ".json";
 }
 
 }  // namespace
 
-Ceilings device_ceilings(Connection& connection, const Hello& hello, bool refresh) {
+Ceilings device_ceilings(Connection& connection, const Hello& hello, bool refresh, bool sustained) {
   if (hello.device.simulated) return connection.ceilings(kTimeoutSeconds);
   const std::string path = cache_path(hello);
   std::error_code ignored;
@@ -33,12 +34,12 @@ Ceilings device_ceilings(Connection& connection, const Hello& hello, bool refres
     try {
       Ceilings kept = ceilings_from_json(parse_json(read_text(path), path), path);
       kept.device = hello.device.device;
-      return kept;
+      if (!sustained || kept.sustained) return kept;
     } catch (const UsageError&) {
       // A damaged file is measured again and replaced.
     }
   }
-  Ceilings measured = connection.ceilings(kTimeoutSeconds);
+  Ceilings measured = connection.ceilings(kTimeoutSeconds, sustained);
   if (!path.empty()) {
     try {
       std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);

@@ -97,6 +97,15 @@ struct Counters {
   OptDouble xu_pipe_pct;
   OptDouble gpu_time_us;
   OptDouble sm_clock_mhz;
+  OptDouble l2_read_bytes = {};  // asked of L2 where requests of several SMs were merged on the way
+};
+
+// Of the board, over launches back to back.
+struct Energy {
+  double joules_per_launch = 0;
+  double pj_per_flop = 0;  // picojoules a model FLOP
+  double window_s = 0;
+  std::int64_t launches = 0;  // in the window
 };
 
 struct Derived {
@@ -156,6 +165,7 @@ struct Row {
   std::vector<std::string> kernels_run;  // symbols that really ran
   std::string repro;                     // command line that runs this one case
   std::map<std::string, std::string> missing;
+  std::optional<Energy> energy;
   std::optional<Trace> trace;
 };
 
@@ -187,6 +197,34 @@ struct Environment {
   std::vector<DeviceInfo> devices;
 };
 
+// Roofs of the units inside the GPU, by own loops.
+struct UnitRoofs {
+  OptDouble l2_read_gbps;                         // from L2 into the SMs
+  OptDouble smem_read_gbps;                       // all SMs together
+  std::map<std::string, double> tensor_tflops;    // by the fastest instructions, by type
+  std::map<std::string, double> mma_sync_tflops;  // by mma.sync, by type
+  OptDouble exp_gops;                             // 10^9 exponentials a second
+  OptDouble fp32_tflops;                          // fused multiply-adds, without tensor cores
+  std::map<std::string, double> clock_mhz;        // SM clock meanwhile: "gemm.bf16", "tensor.bf16"
+};
+
+// What a launch costs before it does anything, in microseconds.
+struct LaunchCosts {
+  OptDouble event_us;   // between two events around an empty kernel: the least a time_us can be
+  OptDouble stream_us;  // of each further kernel in a full stream
+  OptDouble graph_us;   // of each further kernel in a graph
+  OptDouble host_us;    // from the call until the host knows that the kernel has ended
+};
+
+// The same roofs once the clock has settled under load, by the names above.
+struct SustainedRoofs {
+  OptDouble hbm_copy_gbps;
+  std::map<std::string, double> gemm_tflops;
+  std::map<std::string, double> tensor_tflops;
+  std::map<std::string, double> clock_mhz;  // "hbm_copy", "gemm.bf16", "tensor.bf16"
+  std::map<std::string, double> power_w;
+};
+
 // Measured roofs of one device; `datasheet` roofs come from suites/gpus.json at report time.
 struct Ceilings {
   std::string device;
@@ -195,6 +233,9 @@ struct Ceilings {
   OptDouble hbm_read_gbps;
   OptDouble hbm_write_gbps;
   std::map<std::string, double> gemm_tflops;  // by dtype
+  std::optional<UnitRoofs> units = {};
+  std::optional<LaunchCosts> launch = {};
+  std::optional<SustainedRoofs> sustained = {};
 };
 
 struct Datasheet {

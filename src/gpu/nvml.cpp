@@ -140,6 +140,48 @@ NvmlFacts facts_of(const NvmlApi& api) {
   return result;
 }
 
+NvmlPower mean_power_of(const NvmlApi& api) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kWindow = std::chrono::milliseconds(1200);
+  constexpr auto kStepLimit = std::chrono::seconds(1);
+  struct Reading {
+    unsigned long long mj = 0;
+    Clock::time_point at;
+  };
+  NvmlPower result;
+  const auto read = [&](Reading& reading) {
+    if (result.missing.empty()) result.missing = api.ask(api.energy, &reading.mj);
+    reading.at = Clock::now();
+  };
+  // The first reading after the counter's next step.
+  const auto next_step = [&] {
+    Reading first;
+    read(first);
+    Reading reading = first;
+    while (result.missing.empty() && reading.mj == first.mj) {
+      if (reading.at - first.at > kStepLimit) {
+        result.missing = "NVML: the energy counter stood still for a second under load";
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      read(reading);
+    }
+    return reading;
+  };
+  const Reading begin = next_step();
+  if (result.missing.empty()) std::this_thread::sleep_until(begin.at + kWindow);
+  const Reading end = next_step();
+  if (!result.missing.empty()) return result;
+  result.window_s = std::chrono::duration<double>(end.at - begin.at).count();
+  const double watts = 1e-3 * static_cast<double>(end.mj - begin.mj) / result.window_s;
+  if (end.mj < begin.mj || watts > kMaxPowerW) {
+    result.missing = fmt::format("NVML's energy counter went from {} to {} mJ in {:.3g} s",
+                                 begin.mj, end.mj, result.window_s);
+    return result;
+  }
+  result.watts = watts;
+  return result;
+}
+
 std::string driver_version_of(const NvmlApi& api) {
   char text[96] = {};
   const bool known = api.initialised && api.driver_version != nullptr &&
@@ -174,6 +216,10 @@ NvmlSnapshot Nvml::snapshot() const {
 
 NvmlFacts Nvml::facts() const {
   return answer(facts_of);
+}
+
+NvmlPower Nvml::mean_power() const {
+  return answer(mean_power_of);
 }
 
 std::string Nvml::driver_version() const {

@@ -37,6 +37,13 @@ struct NvmlFacts {
   std::map<std::string, std::string> missing;
 };
 
+// Mean power over a window, from the board's energy counter.
+struct NvmlPower {
+  std::optional<double> watts;
+  double window_s = 0;
+  std::string missing;  // why there is no figure
+};
+
 struct NvmlApi;
 
 class Nvml {
@@ -50,6 +57,9 @@ class Nvml {
   ~Nvml();
   NvmlSnapshot snapshot() const;
   NvmlFacts facts() const;
+  // Takes a little over a second. The window begins and ends where the counter, which moves in
+  // steps of up to 0.1 s, has just moved.
+  NvmlPower mean_power() const;
   // "" where unknown.
   std::string driver_version() const;
 

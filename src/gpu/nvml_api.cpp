@@ -56,6 +56,7 @@ void NvmlApi::find_entry_points() {
   library.find(power, "nvmlDeviceGetPowerUsage");
   library.find(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
   library.find(power_limit_default, "nvmlDeviceGetPowerManagementDefaultLimit");
+  library.find(energy, "nvmlDeviceGetTotalEnergyConsumption");
   library.find(temperature, "nvmlDeviceGetTemperature");
   if (!library.find(reasons, "nvmlDeviceGetCurrentClocksEventReasons")) {  // before driver 535
     library.find(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");

@@ -56,6 +56,7 @@ struct NvmlApi {
   NvmlReturn (*power)(NvmlDevice, unsigned*) = nullptr;
   NvmlReturn (*power_limit)(NvmlDevice, unsigned*) = nullptr;
   NvmlReturn (*power_limit_default)(NvmlDevice, unsigned*) = nullptr;
+  NvmlReturn (*energy)(NvmlDevice, unsigned long long*) = nullptr;
   NvmlReturn (*temperature)(NvmlDevice, unsigned, unsigned*) = nullptr;
   NvmlReturn (*reasons)(NvmlDevice, unsigned long long*) = nullptr;
   NvmlReturn (*persistence)(NvmlDevice, unsigned*) = nullptr;

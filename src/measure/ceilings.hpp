@@ -1,18 +1,31 @@
-// The roofs of one card, measured: HBM rates by own kernels, tensor rates by cuBLAS.
+// The roofs of one card, measured: HBM rates and the units inside by own kernels, matrix products
+// by cuBLAS.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/record.hpp"
 
 namespace rooflash {
 
-// About two seconds. Rates are medians of 12 runs, the best of a few launch grids (HBM) or of two
-// sizes (GEMM); a copy counts the bytes read and the bytes written. A type without a GEMM on this
-// card has no entry. Allocates two buffers of 4 GiB, or of a third of the free memory if that is
-// less.
-Ceilings measure_ceilings(const std::string& device, int sm_count, cudaStream_t stream);
+struct RoofDevice {
+  std::string device;  // "cuda:0"
+  int sm = 0;          // compute capability, 90 for 9.0
+  int sm_count = 0;
+  std::int64_t l2_bytes = 0;
+};
+
+// About three seconds. Rates are medians of 12 runs; a product is the best of two sizes. A type
+// without a product on this card has no entry.
+Ceilings measure_ceilings(const RoofDevice& device, cudaStream_t stream);
+
+// The roofs once the clock has settled under load; three to nine seconds a figure. `power_w` asks
+// the board.
+SustainedRoofs measure_sustained(const RoofDevice& device, cudaStream_t stream,
+                                 const std::function<OptDouble()>& power_w);
 
 }  // namespace rooflash

@@ -39,7 +39,7 @@ std::vector<std::string> MetricNames::all() const {
   std::vector<std::string> names;
   for (const std::string* name :
        {&gpu_time_ns, &sm_clock_hz, &hbm_read_bytes, &hbm_write_bytes, &sm_l2_read_sectors,
-        &sm_l2_write_sectors, &tensor_pipe_pct, &xu_pipe_pct}) {
+        &sm_l2_write_sectors, &l2_read_sectors, &tensor_pipe_pct, &xu_pipe_pct}) {
     if (!name->empty()) names.push_back(*name);
   }
   names.insert(names.end(), tensor_ops.begin(), tensor_ops.end());
@@ -58,7 +58,13 @@ std::optional<MetricNames> metric_names(std::string_view chip, DType dtype) {
   const bool gddr7 = chip.starts_with("GB20");
   names.hbm_read_bytes = gddr7 ? "dram__bytes_op_read.sum" : "dram__bytes_read.sum";
   names.hbm_write_bytes = gddr7 ? "dram__bytes_op_write.sum" : "dram__bytes_write.sum";
-  names.sm_l2_read_sectors = "lts__t_sectors_srcunit_tex_op_read.sum";
+  names.sm_l2_read_sectors = "l1tex__m_xbar2l1tex_read_sectors.sum";
+  if (chip.starts_with("GV")) {  // the port of the SMs takes several passes there
+    names.sm_l2_read_sectors = "lts__t_sectors_srcunit_tex_op_read.sum";
+  } else if (chip == "GH100" || chip.starts_with("GB10")) {
+    // These have a request coalescer between the SMs and L2.
+    names.l2_read_sectors = "lts__t_sectors_srcunit_tex_op_read.sum";
+  }
   names.sm_l2_write_sectors = "lts__t_sectors_srcunit_tex_op_write.sum";
   names.xu_pipe_pct = "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed";
   names.tensor_ops = tensor_metrics(chip, dtype);
@@ -99,6 +105,7 @@ Counters interpret(const MetricNames& names, const std::map<std::string, double>
   counters.hbm_write_bytes = value(names.hbm_write_bytes);
   counters.sm_l2_read_bytes = scaled(names.sm_l2_read_sectors, kSectorBytes);
   counters.sm_l2_write_bytes = scaled(names.sm_l2_write_sectors, kSectorBytes);
+  counters.l2_read_bytes = scaled(names.l2_read_sectors, kSectorBytes);
   counters.tensor_pipe_pct = value(names.tensor_pipe_pct);
   counters.xu_pipe_pct = value(names.xu_pipe_pct);
   if (!names.tensor_ops.empty()) {

@@ -19,8 +19,9 @@ struct MetricNames {
   std::string sm_clock_hz;
   std::string hbm_read_bytes;
   std::string hbm_write_bytes;
-  std::string sm_l2_read_sectors;  // of 32 bytes, asked by SMs; TMA loads included
+  std::string sm_l2_read_sectors;  // of 32 bytes, that arrive at the SMs; TMA loads included
   std::string sm_l2_write_sectors;
+  std::string l2_read_sectors;  // asked of L2, where several SMs' requests are merged before it
   std::string tensor_pipe_pct;
   std::string xu_pipe_pct;              // exponentials and conversions
   std::vector<std::string> tensor_ops;  // summed; 1 multiply-add = 2

@@ -107,6 +107,24 @@ void Timer::warm_up(const Launch& launch, const RunOptions& options) {
   }
 }
 
+double Timer::keep_busy(const Launch& launch, const std::function<bool()>& done) {
+  const int chunk = std::clamp(static_cast<int>(kChunkS / estimate_s_), 1, kQueueLimit);
+  std::int64_t launches = 0;
+  ROOFLASH_CUDA(cudaEventRecord(start_, stream_));
+  for (std::size_t n = 0; n == 0 || !done(); ++n) {
+    for (int i = 0; i < chunk; ++i) launch(stream_);
+    launches += chunk;
+    // A chunk ahead of the device and no more, so that the end comes soon after `done`.
+    ROOFLASH_CUDA(cudaEventRecord(events_[n % 2], stream_));
+    if (n > 0) ROOFLASH_CUDA(cudaEventSynchronize(events_[(n - 1) % 2]));
+  }
+  ROOFLASH_CUDA(cudaEventRecord(events_.back(), stream_));
+  ROOFLASH_CUDA(cudaEventSynchronize(events_.back()));
+  float ms = 0;
+  ROOFLASH_CUDA(cudaEventElapsedTime(&ms, start_, events_.back()));
+  return 1e3 * static_cast<double>(ms) / static_cast<double>(launches);
+}
+
 void Timer::queue_sample(int slot, const Launch& launch, bool cold) {
   const std::size_t event = 2 * static_cast<std::size_t>(slot);
   if (cold) {

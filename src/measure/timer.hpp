@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ class Timer {
   // Runs `launch` until the SM clock settles: at least options.warmup_s, at most 20 times that.
   // With `sustained` power at least 2 s and at most 10 s.
   void warm_up(const Launch& launch, const RunOptions& options);
+
+  // Queues launches back to back until `done` (asked every 10 ms or so) says true. Microseconds a
+  // launch.
+  double keep_busy(const Launch& launch, const std::function<bool()>& done);
 
   // Samples until the stop rule of `options` fires.
   Timing measure(const Launch& launch, const RunOptions& options);

@@ -42,6 +42,7 @@ class RowCheck {
     check_derived();
     check_sizes();
     check_counters();
+    if (row_.energy) check_energy(*row_.energy);
     if (row_.trace) check_trace(*row_.trace);
   }
 
@@ -169,6 +170,16 @@ class RowCheck {
       if (counters.status != "ok" && *value) {
         fail(field, "a value though counters.status is " + counters.status);
       }
+    }
+  }
+
+  void check_energy(const Energy& energy) const {
+    if (!row_.time_us) fail("energy", "on a row without a time");
+    if (energy.launches < 1) fail("energy.launches", "must be positive");
+    if (!(energy.window_s > 0)) fail("energy.window_s", "must be positive");
+    const double pj = energy.joules_per_launch * 1e12 / row_.model.flops;
+    if (row_.model.flops > 0 && differs(energy.pj_per_flop, pj, kRateError)) {
+      fail("energy.pj_per_flop", "is not the joules of a launch over the model's FLOPs");
     }
   }
 

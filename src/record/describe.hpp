@@ -119,6 +119,15 @@ void describe(Io& io, Described<Io, Counters> counters) {
   io("xu_pipe_pct", counters.xu_pipe_pct);
   io("gpu_time_us", counters.gpu_time_us);
   io("sm_clock_mhz", counters.sm_clock_mhz);
+  io.optional("l2_read_bytes", counters.l2_read_bytes);
+}
+
+template <class Io>
+void describe(Io& io, Described<Io, Energy> energy) {
+  io("joules_per_launch", energy.joules_per_launch);
+  io("pj_per_flop", energy.pj_per_flop);
+  io("window_s", energy.window_s);
+  io("launches", energy.launches);
 }
 
 template <class Io>
@@ -180,6 +189,7 @@ void describe(Io& io, Described<Io, Row> row) {
   io("kernels_run", row.kernels_run);
   io("repro", row.repro);
   io("missing", row.missing);
+  io.optional("energy", row.energy);
   io.optional("trace", row.trace);
 }
 
@@ -214,6 +224,34 @@ void describe(Io& io, Described<Io, Environment> environment) {
 }
 
 template <class Io>
+void describe(Io& io, Described<Io, UnitRoofs> units) {
+  io("l2_read_gbps", units.l2_read_gbps);
+  io("smem_read_gbps", units.smem_read_gbps);
+  io("tensor_tflops", units.tensor_tflops);
+  io("mma_sync_tflops", units.mma_sync_tflops);
+  io("exp_gops", units.exp_gops);
+  io("fp32_tflops", units.fp32_tflops);
+  io("clock_mhz", units.clock_mhz);
+}
+
+template <class Io>
+void describe(Io& io, Described<Io, LaunchCosts> launch) {
+  io("event_us", launch.event_us);
+  io("stream_us", launch.stream_us);
+  io("graph_us", launch.graph_us);
+  io("host_us", launch.host_us);
+}
+
+template <class Io>
+void describe(Io& io, Described<Io, SustainedRoofs> sustained) {
+  io("hbm_copy_gbps", sustained.hbm_copy_gbps);
+  io("gemm_tflops", sustained.gemm_tflops);
+  io("tensor_tflops", sustained.tensor_tflops);
+  io("clock_mhz", sustained.clock_mhz);
+  io("power_w", sustained.power_w);
+}
+
+template <class Io>
 void describe(Io& io, Described<Io, Ceilings> ceilings) {
   io("device", ceilings.device);
   io.choice("source", ceilings.source, {"measured", "model"});
@@ -221,6 +259,9 @@ void describe(Io& io, Described<Io, Ceilings> ceilings) {
   io("hbm_read_gbps", ceilings.hbm_read_gbps);
   io("hbm_write_gbps", ceilings.hbm_write_gbps);
   io("gemm_tflops", ceilings.gemm_tflops);
+  io.optional("units", ceilings.units);
+  io.optional("launch", ceilings.launch);
+  io.optional("sustained", ceilings.sustained);
 }
 
 template <class Io>

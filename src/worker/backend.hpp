@@ -39,7 +39,8 @@ class Backend {
   // worker itself unusable throws. Where it knows them, the row's trace holds the samples' starts
   // and the power, at steady_us(); the phases are the loop's to add.
   virtual Row run(const CaseRequest& request, const PhaseSink& phase) = 0;
-  virtual Ceilings ceilings() = 0;
+  // `sustained` asks for those under lasting load too.
+  virtual Ceilings ceilings(bool sustained) = 0;
   virtual std::vector<DoctorCheck> doctor() = 0;
   // True once the device can run nothing more in this process (sticky error).
   virtual bool lost() const { return false; }

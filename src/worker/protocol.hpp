@@ -5,7 +5,7 @@
 //
 //   driver -> worker   {"type":"start","device":"cuda:0"}          once, first
 //                      {"type":"run","request":{...}}              one case
-//                      {"type":"ceilings"}                         measure the roofs
+//                      {"type":"ceilings","sustained":false}       measure the roofs
 //                      {"type":"doctor"}                           measuring checks of this device
 //   worker -> driver   {"type":"hello","protocol":1,"device":{...},"environment":{...}}
 //                      {"type":"phase","index":3,"phase":"verify"}

@@ -106,6 +106,9 @@ void explain_missing(Row& row) {
   measured("temperature_c", row.temperature_c.has_value(), "NVML does not tell");
   measured("kernels_run", !row.kernels_run.empty(), "no launch was recorded");
 
+  measured("energy", row.energy.has_value(),
+           "needs launches back to back for a second: --power sustained");
+
   const Resources& used = row.resources;
   const std::pair<const char*, bool> resources[] = {{"registers", used.registers.has_value()},
                                                     {"spill_bytes", used.spill_bytes.has_value()},

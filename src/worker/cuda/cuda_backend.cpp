@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,9 +51,16 @@ class CudaBackend : public Backend {
     return environment;
   }
   Row run(const CaseRequest& request, const PhaseSink& phase) override;
-  Ceilings ceilings() override {
+  Ceilings ceilings(bool sustained) override {
     pool_.release();
-    return measure_ceilings(device_.device, limits_.sm_count, stream_);
+    const RoofDevice device{device_.device, limits_.sm, limits_.sm_count,
+                            device_.l2_bytes.value_or(0)};
+    Ceilings ceilings = measure_ceilings(device, stream_);
+    if (sustained) {
+      ceilings.sustained =
+          measure_sustained(device, stream_, [&] { return nvml_.snapshot().power_w; });
+    }
+    return ceilings;
   }
   std::vector<DoctorCheck> doctor() override {
     pool_.release();
@@ -66,6 +75,7 @@ class CudaBackend : public Backend {
   bool verify(const CaseRequest& request, const Prepared& prepared, const Tensors& tensors,
               Row& row);
   void time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase, Row& row);
+  void measure_energy(const Launch& launch, Row& row);
   void count(const CaseRequest& request, const Traffic& traffic, const Launch& launch, Row& row);
   // Whether another process had a context here at the start, or came since.
   bool is_shared() const {
@@ -97,6 +107,7 @@ void end_row(Row& row, Status status, std::string reason) {
   row.time_us.reset();  // only rows that are ok carry times
   row.clock_mhz.reset();
   row.cycles_median.reset();
+  row.energy.reset();
   row.derived = {};
 }
 
@@ -284,6 +295,7 @@ void CudaBackend::time(const CaseRequest& request, const Launch& launch, const P
                        Row& row) {
   phase("warmup");
   timer_.warm_up(launch, request.options);
+  if (request.options.power == "sustained") measure_energy(launch, row);
   const NvmlSnapshot before = nvml_.snapshot();
   phase("timed");
   Timing timing = timer_.measure(launch, request.options);
@@ -294,6 +306,26 @@ void CudaBackend::time(const CaseRequest& request, const Launch& launch, const P
   if (request.options.l2 == "warm" && footprint <= device_.l2_bytes.value_or(0)) {
     row.flags.emplace_back("l2_resident");
   }
+}
+
+// Mean power while launches run back to back, times their duration.
+void CudaBackend::measure_energy(const Launch& launch, Row& row) {
+  std::future<NvmlPower> asked =
+      std::async(std::launch::async, [this] { return nvml_.mean_power(); });
+  const double us = timer_.keep_busy(
+      launch, [&] { return asked.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  const NvmlPower power = asked.get();
+  if (!power.watts) {
+    row.missing["energy"] = power.missing;
+    return;
+  }
+  if (!(row.model.flops > 0)) {
+    row.missing["energy"] = "no query sees a key: there are no FLOPs to relate it to";
+    return;
+  }
+  const double joules = *power.watts * us * 1e-6;
+  row.energy = Energy{joules, joules * 1e12 / row.model.flops, power.window_s,
+                      static_cast<std::int64_t>(power.window_s * 1e6 / us)};
 }
 
 void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, const Launch& launch,

@@ -139,18 +139,18 @@ Hello Connection::start() {
   return *wait_for("hello", kStartTimeoutSeconds).hello;
 }
 
-Reply Connection::ask(const std::string& type, double timeout_s) {
+Reply Connection::ask(const Json& request, double timeout_s) {
   if (!process_ || process_->out_fd() < 0) start();
-  process_->send(dump_line(Json{{"type", type}}));
-  return wait_for(type, timeout_s);
+  process_->send(dump_line(request));
+  return wait_for(request["type"], timeout_s);
 }
 
-Ceilings Connection::ceilings(double timeout_s) {
-  return *ask("ceilings", timeout_s).ceilings;
+Ceilings Connection::ceilings(double timeout_s, bool sustained) {
+  return *ask({{"type", "ceilings"}, {"sustained", sustained}}, timeout_s).ceilings;
 }
 
 std::vector<DoctorCheck> Connection::doctor(double timeout_s) {
-  return ask("doctor", timeout_s).checks;
+  return ask({{"type", "doctor"}}, timeout_s).checks;
 }
 
 std::vector<DeviceInfo> list_cuda_devices(const std::string& worker) {

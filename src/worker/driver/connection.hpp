@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,12 +54,13 @@ class Connection {
   // Waits for one reply of `type`. Throws the worker's own error, or Error(incomplete) where it
   // died or is late, or Error(interrupted).
   Reply wait_for(const std::string& type, double timeout_s);
-  Hello start();                        // launch() and the hello
-  Ceilings ceilings(double timeout_s);  // launches a worker where none is
+  Hello start();  // launch() and the hello
+  // Launches a worker where none is. `sustained` asks for the roofs under lasting load too.
+  Ceilings ceilings(double timeout_s, bool sustained = false);
   std::vector<DoctorCheck> doctor(double timeout_s);
 
  private:
-  Reply ask(const std::string& type, double timeout_s);
+  Reply ask(const nlohmann::ordered_json& request, double timeout_s);
 
   std::string worker_;
   std::string device_;

@@ -62,7 +62,8 @@ class Session {
     if (type == "run") {
       run_case(json);
     } else if (type == "ceilings") {
-      reply({{"type", type}, {"ceilings", to_json(backend_->ceilings())}});
+      const bool sustained = json.value("sustained", false);
+      reply({{"type", type}, {"ceilings", to_json(backend_->ceilings(sustained))}});
     } else if (type == "doctor") {
       Json checks = Json::array();
       for (const DoctorCheck& check : backend_->doctor()) {

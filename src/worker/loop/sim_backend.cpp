@@ -67,7 +67,7 @@ class SimBackend : public Backend {
 
   DeviceInfo device() override { return device_; }
   Environment environment() override { return {}; }
-  Ceilings ceilings() override { return ceilings_; }
+  Ceilings ceilings(bool /*sustained*/) override { return ceilings_; }
 
   std::vector<DoctorCheck> doctor() override {
     return {{"device", true, fmt::format("{}: a model of {}", device_.device, device_.name), ""},

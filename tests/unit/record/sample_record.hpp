@@ -37,11 +37,12 @@ inline Row sample_row() {
   row.temperature_c = 41;
   row.throttle = {"sw_power_cap"};
   row.flags = {"clock_unsettled"};
-  row.counters = {"ok", "", 1e6, 2e5, 3e6, 4e5, 6e8, 61.5, 30.25, 12.25, 1755};
+  row.counters = {"ok", "", 1e6, 2e5, 3e6, 4e5, 6e8, 61.5, 30.25, 12.25, 1755, 2.5e6};
   row.derived = {42.5, 50, 100, 425, 8.5};
   row.kernels_run = {"fa2_forward<128, true>"};
   row.repro = "rooflash run --kernel fa2";
   row.missing = {{"peak", "not asked for"}};
+  row.energy = Energy{0.25, 0.25e12 / row.model.flops, 1.5, 6};
   row.trace = Trace{1796029503000000,
                     {{"setup", 0, 20.5}, {"timed", 20.5, 90}},
                     {30.5, 45.5, 60},
@@ -63,6 +64,11 @@ inline Record sample_record() {
   record.environment.devices.push_back({"cuda:0", "NVIDIA H200", "ffeeddccbbaa9988", false, 132, 90,
                                         1980, 3201, 150754820096, 62914560, 700, true, false, 1});
   record.ceilings.push_back({"cuda:0", "measured", 4200, 4300, 4100, {{"bf16", 740.5}}});
+  record.ceilings[0].units = UnitRoofs{5500, 31000, {{"bf16", 850.5}},    {{"bf16", 600.5}},
+                                       4100, 60.5,  {{"gemm.bf16", 1755}}};
+  record.ceilings[0].launch = LaunchCosts{2.5, 1.5, 1.25, 8.5};
+  record.ceilings[0].sustained = SustainedRoofs{
+      4190, {{"bf16", 700.5}}, {{"bf16", 720.5}}, {{"hbm_copy", 1980}}, {{"hbm_copy", 500}}};
   record.datasheet.push_back({"h200", 4800, {{"bf16", 989.5}}, "datasheet"});
   record.suite = "quickstart";
   record.seed = 0xffffffffffffffffULL;
@@ -77,6 +83,7 @@ inline Record sample_record() {
   unsupported.clock_mhz.reset();
   unsupported.counters = {};
   unsupported.derived = {};
+  unsupported.energy.reset();
   unsupported.trace.reset();
   record.rows.push_back(unsupported);
   return record;

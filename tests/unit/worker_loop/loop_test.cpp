@@ -124,7 +124,7 @@ class Worker {
       lost_ = true;
       return sim_->run(request, phase);
     }
-    Ceilings ceilings() override { return sim_->ceilings(); }
+    Ceilings ceilings(bool sustained) override { return sim_->ceilings(sustained); }
     std::vector<DoctorCheck> doctor() override { return sim_->doctor(); }
     bool lost() const override { return lost_; }
 

@@ -1,13 +1,13 @@
+#include "measure/hbm_roofs.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <vector>
+#include <memory>
 
 #include "gpu/check.hpp"
-#include "measure/ceilings.hpp"
 #include "measure/gemm.hpp"
-#include "measure/statistics.hpp"
 
 namespace rooflash {
 namespace {
@@ -15,7 +15,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kInFlight = 8;  // 16-byte loads or stores a thread has under way
 constexpr std::int64_t kTile = static_cast<std::int64_t>(kThreads) * kInFlight;  // in uint4
-constexpr int kSamples = 12;
 
 // Each block takes tiles of kTile values in turn; all loads of a tile are issued before the first
 // value is used.
@@ -57,41 +56,6 @@ __global__ void write_kernel(uint4* to, const uint4* from, std::int64_t tiles) {
 
 using StreamKernel = void (*)(uint4*, const uint4*, std::int64_t);
 
-struct EventPair {
-  cudaEvent_t begin = nullptr;
-  cudaEvent_t end = nullptr;
-  EventPair() {
-    ROOFLASH_CUDA(cudaEventCreate(&begin));
-    ROOFLASH_CUDA(cudaEventCreate(&end));
-  }
-  ~EventPair() {
-    (void)cudaEventDestroy(begin);
-    (void)cudaEventDestroy(end);
-  }
-  EventPair(const EventPair&) = delete;
-  EventPair& operator=(const EventPair&) = delete;
-};
-
-// Median seconds of one run. The runs are long against a launch, so the host keeps ahead.
-double median_seconds(const std::function<void()>& run, cudaStream_t stream) {
-  constexpr int kWarmUp = 3;
-  for (int i = 0; i < kWarmUp; ++i) run();
-  std::vector<EventPair> pairs(kSamples);
-  for (EventPair& pair : pairs) {
-    ROOFLASH_CUDA(cudaEventRecord(pair.begin, stream));
-    run();
-    ROOFLASH_CUDA(cudaEventRecord(pair.end, stream));
-  }
-  ROOFLASH_CUDA(cudaStreamSynchronize(stream));
-  std::vector<double> seconds;
-  for (const EventPair& pair : pairs) {
-    float ms = 0;
-    ROOFLASH_CUDA(cudaEventElapsedTime(&ms, pair.begin, pair.end));
-    seconds.push_back(1e-3 * static_cast<double>(ms));
-  }
-  return median(seconds);
-}
-
 struct Buffers {
   DeviceBuffer from;
   DeviceBuffer to;
@@ -121,56 +85,45 @@ Buffers make_buffers(cudaStream_t stream) {
 // GB/s of the fastest way to move `factor` times the buffer's bytes: `kernel` with its best grid,
 // or the runtime's own `transfer` (none for a read).
 double best_gbps(StreamKernel kernel, const std::function<void()>& transfer, const Buffers& buffers,
-                 double factor, int sm_count, cudaStream_t stream) {
+                 double factor, int sm_count, RoofTimer& timer) {
   double best = std::numeric_limits<double>::infinity();
-  if (transfer) best = median_seconds(transfer, stream);
+  if (transfer) best = timer.burst(transfer).seconds;
   const std::int64_t all = std::min<std::int64_t>(buffers.tiles, std::numeric_limits<int>::max());
   for (const std::int64_t grid :
        {std::int64_t{sm_count} * 4, std::int64_t{sm_count} * 8, std::int64_t{sm_count} * 16, all}) {
     const auto run = [&] {
-      kernel<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+      kernel<<<static_cast<unsigned>(grid), kThreads, 0, timer.stream()>>>(
           buffers.to.get<uint4>(), buffers.from.get<uint4>(), buffers.tiles);
       ROOFLASH_CUDA_LAUNCHED();
     };
-    best = std::min(best, median_seconds(run, stream));
+    best = std::min(best, timer.burst(run).seconds);
   }
   return factor * static_cast<double>(buffers.size()) / best * 1e-9;
 }
 
 }  // namespace
 
-Ceilings measure_ceilings(const std::string& device, int sm_count, cudaStream_t stream) {
-  Ceilings ceilings;
-  ceilings.device = device;
-  ceilings.source = "measured";
-  {
-    const Buffers buffers = make_buffers(stream);
-    const auto copy = [&] {
-      ROOFLASH_CUDA(cudaMemcpyAsync(buffers.to.get(), buffers.from.get(), buffers.size(),
-                                    cudaMemcpyDeviceToDevice, stream));
-    };
-    const auto set = [&] {
-      ROOFLASH_CUDA(cudaMemsetAsync(buffers.to.get(), 0x5a, buffers.size(), stream));
-    };
-    ceilings.hbm_copy_gbps = best_gbps(copy_kernel, copy, buffers, 2, sm_count, stream);
-    ceilings.hbm_read_gbps = best_gbps(read_kernel, {}, buffers, 1, sm_count, stream);
-    ceilings.hbm_write_gbps = best_gbps(write_kernel, set, buffers, 1, sm_count, stream);
-  }
-  for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32, DType::e4m3}) {
-    for (const int n : {4096, 8192}) {
-      try {
-        const Gemm gemm(dtype, n, stream);
-        const double tflops = gemm.flops() / median_seconds([&] { gemm(stream); }, stream) * 1e-12;
-        double& best = ceilings.gemm_tflops[std::string(to_string(dtype))];
-        best = std::max(best, tflops);
-      } catch (const CudaError&) {
-        throw;
-      } catch (const Error&) {
-        break;  // no such GEMM on this card: no roof, rather than another type's
-      }
-    }
-  }
-  return ceilings;
+void measure_hbm(Ceilings& ceilings, int sm_count, RoofTimer& timer) {
+  const Buffers buffers = make_buffers(timer.stream());
+  const auto copy = [&] {
+    ROOFLASH_CUDA(cudaMemcpyAsync(buffers.to.get(), buffers.from.get(), buffers.size(),
+                                  cudaMemcpyDeviceToDevice, timer.stream()));
+  };
+  const auto set = [&] {
+    ROOFLASH_CUDA(cudaMemsetAsync(buffers.to.get(), 0x5a, buffers.size(), timer.stream()));
+  };
+  ceilings.hbm_copy_gbps = best_gbps(copy_kernel, copy, buffers, 2, sm_count, timer);
+  ceilings.hbm_read_gbps = best_gbps(read_kernel, {}, buffers, 1, sm_count, timer);
+  ceilings.hbm_write_gbps = best_gbps(write_kernel, set, buffers, 1, sm_count, timer);
+}
+
+UnitLoop hbm_copy_loop(int sm_count, cudaStream_t stream) {
+  const auto buffers = std::make_shared<Buffers>(make_buffers(stream));
+  return {2.0 * static_cast<double>(buffers->size()), [=] {
+            copy_kernel<<<static_cast<unsigned>(16 * sm_count), kThreads, 0, stream>>>(
+                buffers->to.get<uint4>(), buffers->from.get<uint4>(), buffers->tiles);
+            ROOFLASH_CUDA_LAUNCHED();
+          }};
 }
 
 }  // namespace rooflash

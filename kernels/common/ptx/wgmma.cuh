@@ -1,0 +1,99 @@
+// wgmma: matrix products of a warpgroup (128 threads) with operands in shared memory and fp32
+// accumulators in registers, asynchronous (sm_90a).
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
+#pragma once
+
+#include <cstdint>
+
+namespace rooflash::ptx {
+
+// Orders the warpgroup's register and shared-memory accesses before its next wgmma.
+__device__ __forceinline__ void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+}
+
+__device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+}
+
+// Waits until at most `kPending` committed groups are still running.
+template <int kPending>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
+}
+
+// Orders ordinary stores to shared memory before the asynchronous units' reads.
+__device__ __forceinline__ void fence_proxy_async() {
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+
+// Descriptor of a K-major tile whose rows are 128 bytes, with the 128-byte swizzle: groups of eight
+// rows lie 1024 bytes apart. The tile begins at a multiple of 1024 bytes; a step of 32 bytes along
+// K is added to `address`.
+__device__ __forceinline__ std::uint64_t wgmma_descriptor(std::uint32_t address) {
+  constexpr std::uint64_t kGroupStride = 1024 >> 4;
+  constexpr std::uint64_t kSwizzle128 = 1;
+  return static_cast<std::uint64_t>((address & 0x3FFFFU) >> 4) | kGroupStride << 32 |
+         kSwizzle128 << 62;
+}
+
+// The inputs that wgmma multiplies; 32 bytes of each row of A and B in one instruction.
+enum class WgmmaType { bf16, fp16, tf32, e4m3 };
+
+#define ROOFLASH_ACCUMULATORS                                                                    \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "             \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "             \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "             \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define ROOFLASH_ACCUMULATOR_LIST                                                                 \
+  "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+      "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),    \
+      "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]),  \
+      "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]),  \
+      "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),  \
+      "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]),  \
+      "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]),  \
+      "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),  \
+      "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),  \
+      "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]),  \
+      "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]),  \
+      "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]),  \
+      "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]),  \
+      "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), "+f"(d[96]), "+f"(d[97]), "+f"(d[98]),  \
+      "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]), "+f"(d[104]),          \
+      "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]),         \
+      "+f"(d[111]), "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]),         \
+      "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]), "+f"(d[121]), "+f"(d[122]),         \
+      "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+#define ROOFLASH_WGMMA_M64N256(shape_and_types, flags)                                    \
+  asm volatile("wgmma.mma_async.sync.aligned." shape_and_types " {" ROOFLASH_ACCUMULATORS \
+               "}, "                                                                      \
+               "%128, %129, 1, 1, 1" flags ";\n"                                          \
+               : ROOFLASH_ACCUMULATOR_LIST                                                \
+               : "l"(a), "l"(b))
+
+// D += A B: A is 64 rows, B 256, both K-major in shared memory by descriptor. Who holds what:
+// thread t of the warpgroup has rows 16 (t / 32) + (t % 32) / 4 and that + 8, columns 2 (t % 4) and
+// the next of each group of 8.
+template <WgmmaType kType>
+__device__ __forceinline__ void wgmma_m64n256(float (&d)[128], std::uint64_t a, std::uint64_t b) {
+  if constexpr (kType == WgmmaType::bf16) {
+    ROOFLASH_WGMMA_M64N256("m64n256k16.f32.bf16.bf16", ", 0, 0");
+  } else if constexpr (kType == WgmmaType::fp16) {
+    ROOFLASH_WGMMA_M64N256("m64n256k16.f32.f16.f16", ", 0, 0");
+  } else if constexpr (kType == WgmmaType::tf32) {
+    ROOFLASH_WGMMA_M64N256("m64n256k8.f32.tf32.tf32", "");
+  } else {
+    ROOFLASH_WGMMA_M64N256("m64n256k32.f32.e4m3.e4m3", "");
+  }
+}
+
+#undef ROOFLASH_WGMMA_M64N256
+#undef ROOFLASH_ACCUMULATOR_LIST
+#undef ROOFLASH_ACCUMULATORS
+
+}  // namespace rooflash::ptx
