@@ -111,6 +111,16 @@ void end_row(Row& row, Status status, std::string reason) {
   row.derived = {};
 }
 
+// When each sample began, at steady_us().
+Trace trace_of(const Timing& timing) {
+  Trace trace;
+  const double start = steady_us(timing.start);
+  for (const double offset : timing.sample_start_us) {
+    trace.sample_start_us.push_back(start + offset);
+  }
+  return trace;
+}
+
 // The timing and the state of the card around it.
 void add_timing(Row& row, Timing timing, const NvmlSnapshot& before, const NvmlSnapshot& after) {
   if (timing.clock_mhz.samples.empty()) {
@@ -297,10 +307,14 @@ void CudaBackend::time(const CaseRequest& request, const Launch& launch, const P
   timer_.warm_up(launch, request.options);
   if (request.options.power == "sustained") measure_energy(launch, row);
   const NvmlSnapshot before = nvml_.snapshot();
+  const double before_us = steady_us();
   phase("timed");
   Timing timing = timer_.measure(launch, request.options);
   const NvmlSnapshot after = nvml_.snapshot();
 
+  row.trace = trace_of(timing);
+  if (before.power_w) row.trace->power_w.push_back({before_us, *before.power_w});
+  if (after.power_w) row.trace->power_w.push_back({steady_us(), *after.power_w});
   add_timing(row, std::move(timing), before, after);
   const std::int64_t footprint = row.memory.peak_bytes.value_or(0);
   if (request.options.l2 == "warm" && footprint <= device_.l2_bytes.value_or(0)) {
