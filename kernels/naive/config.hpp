@@ -5,15 +5,18 @@
 
 namespace rooflash::naive {
 
-inline constexpr int kSoftmaxKeysPerThread = 16;  // of a row, in registers
+inline constexpr int kSoftmaxKept = 16384;     // scores of a row that are kept in shared memory
+inline constexpr int kSoftmaxResident = 1024;  // threads of an SM
 
-// Threads for a row of `keys` scores, one block. The most hold 16,384 scores; of a longer row they
-// take one part after the other.
+// Threads for a row of `keys` scores: a warp, four or sixteen.
 constexpr int softmax_threads(std::int64_t keys) {
-  for (const int threads : {64, 256}) {
-    if (keys <= std::int64_t{threads} * kSoftmaxKeysPerThread) return threads;
-  }
-  return 1024;
+  if (keys <= 1024) return 32;
+  return keys <= 4096 ? 128 : 512;
+}
+
+// Scores of the row that are kept at once, a multiple of every pack.
+constexpr int softmax_kept(std::int64_t keys) {
+  return keys < kSoftmaxKept ? static_cast<int>((keys + 15) / 16 * 16) : kSoftmaxKept;
 }
 
 }  // namespace rooflash::naive

@@ -228,10 +228,11 @@ Traffic traffic(const Problem& p, Tile tile) {
   Stage softmax;
   softmax.name = "softmax";
   softmax.sm_l2_bytes = static_cast<double>(scores * (softmax_reads + 1) + lse_elements(p) * 4);
-  softmax.exp_ops = elements * static_cast<double>(softmax_reads);
-  softmax.fp32_ops = elements * 8.0;  // two exponents, a maximum, a sum, a quotient, conversions
+  softmax.exp_ops = elements * 2.0;    // for the sum, and for the weight
+  softmax.fp32_ops = elements * 12.0;  // masks, exponents, maximum, sum, quotient, conversions
   softmax.tiles = static_cast<double>(heads * p.seqlen_q);
-  softmax.tiles_per_sm = 1024.0 / static_cast<double>(softmax_threads(p.seqlen_kv));
+  softmax.tiles_per_sm =
+      static_cast<double>(kSoftmaxResident) / static_cast<double>(softmax_threads(p.seqlen_kv));
   softmax.latencies = 2;  // the row in, the weights out
 
   Stage output;

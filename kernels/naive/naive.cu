@@ -15,6 +15,7 @@
 #include "common/element.cuh"
 #include "common/launch.hpp"
 #include "common/mask.cuh"
+#include "common/ptx/mma.cuh"
 #include "config.hpp"
 #include "core/error.hpp"
 #include "prepare.hpp"
@@ -70,6 +71,7 @@ struct SoftmaxArguments {
   std::int64_t rows;
   std::int64_t seqlen_q, seqlen_kv;
   std::int64_t first, last;  // the mask's band
+  int kept;                  // scores of a row that fit into its shared memory
 };
 
 // Neighbouring scores that a thread moves at once.
@@ -78,113 +80,144 @@ struct alignas(kWidth * sizeof(T)) Pack {
   T values[kWidth];
 };
 
-// Combines `value` over the block; every thread gets the result.
+// Combines `value` over the kThreads threads of a row; every one gets the result.
 template <int kThreads, class Combine>
 __device__ __forceinline__ float reduce(float value, Combine combine) {
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) {
     value = combine(value, __shfl_xor_sync(0xFFFFFFFFU, value, step));
   }
-  __shared__ float warps[kThreads / 32];
-  __syncthreads();  // the values of an earlier call have been read
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
-  __syncthreads();
-  value = warps[0];
-  for (int i = 1; i < kThreads / 32; ++i) value = combine(value, warps[i]);
+  if constexpr (kThreads > 32) {
+    constexpr int kWarps = kThreads / 32;
+    __shared__ float warps[kWarps];
+    __syncthreads();  // the values of an earlier call have been read
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = warps[threadIdx.x % kWarps];
+#pragma unroll
+    for (int step = kWarps / 2; step > 0; step /= 2) {
+      value = combine(value, __shfl_xor_sync(0xFFFFFFFFU, value, step));
+    }
+  }
   return value;
 }
 
-// One row of scores as its threads see it.
-template <class T, int kThreads, int kWidth>
-struct Row {
-  static constexpr int kChunks = kSoftmaxKeysPerThread / kWidth;
-  static constexpr int kKeys = kThreads * kSoftmaxKeysPerThread;
-
-  T* scores;
-  int seqlen_kv;
-  int begin, end;  // of the visible keys
-
-  __device__ int first_key(int part, int chunk) const {
-    return part * kKeys + (chunk * kThreads + static_cast<int>(threadIdx.x)) * kWidth;
+// exp(x) for x <= 0; the weights of 16-bit types need no more than the approximate instruction.
+template <class T>
+__device__ __forceinline__ float exponential(float x) {
+  if constexpr (sizeof(T) == 2) {
+    return ptx::ex2(x * 1.44269504F);
+  } else {
+    return expf(x);
   }
-  // Keys that are masked, or beyond the row, come as -inf.
-  __device__ void load(float (&values)[kSoftmaxKeysPerThread], int part) const {
+}
+
+// Part of a row of scores, kept in shared memory by the kThreads threads of the row. Each thread
+// sees only what it loaded itself, packs of kWidth neighbours that are kThreads packs apart.
+template <class T, int kThreads, int kWidth>
+struct Part {
+  T* scores;  // the row in device memory
+  T* kept;    // room for kSoftmaxKept of them
+  int first_key, end_key;
+  int begin, end;  // of the visible keys
+  int thread;
+
+  // Calls use(key, pack) for each of the thread's packs; pack points into `kept`.
+  template <class Use>
+  __device__ __forceinline__ void for_each(const Use& use) const {
+#pragma unroll 4
+    for (int key = first_key + thread * kWidth; key < end_key; key += kThreads * kWidth) {
+      use(key, reinterpret_cast<Pack<T, kWidth>*>(kept + (key - first_key)));
+    }
+  }
+  // A masked key's score is -inf.
+  __device__ __forceinline__ float score(const Pack<T, kWidth>& pack, int key, int i) const {
+    return begin <= key + i && key + i < end ? to_float(pack.values[i]) : -INFINITY;
+  }
+  __device__ void load() const {
+    for_each([&](int key, Pack<T, kWidth>* pack) {
+      *pack = *reinterpret_cast<const Pack<T, kWidth>*>(scores + key);
+    });
+  }
+  __device__ float maximum(float largest) const {
+    for_each([&](int key, const Pack<T, kWidth>* pack) {
 #pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      const int first = first_key(part, c);
-      Pack<T, kWidth> pack{};
-      if (first < seqlen_kv) pack = *reinterpret_cast<const Pack<T, kWidth>*>(scores + first);
+      for (int i = 0; i < kWidth; ++i) largest = fmaxf(largest, score(*pack, key, i));
+    });
+    return largest;
+  }
+  __device__ float sum_of_exponentials(float shift) const {
+    float sum = 0.0F;
+    for_each([&](int key, const Pack<T, kWidth>* pack) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) sum += exponential<T>(score(*pack, key, i) - shift);
+    });
+    return sum;
+  }
+  __device__ void store_weights(float shift, float scale) const {
+    for_each([&](int key, const Pack<T, kWidth>* pack) {
+      Pack<T, kWidth> weights;
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
-        const bool visible = begin <= first + i && first + i < end;
-        values[c * kWidth + i] = visible ? to_float(pack.values[i]) : -INFINITY;
+        weights.values[i] = from_float<T>(exponential<T>(score(*pack, key, i) - shift) * scale);
       }
-    }
-  }
-  __device__ void store(const float (&values)[kSoftmaxKeysPerThread], int part) const {
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      const int first = first_key(part, c);
-      if (first >= seqlen_kv) continue;
-      Pack<T, kWidth> pack;
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) pack.values[i] = from_float<T>(values[c * kWidth + i]);
-      *reinterpret_cast<Pack<T, kWidth>*>(scores + first) = pack;
-    }
+      *reinterpret_cast<Pack<T, kWidth>*>(scores + key) = weights;
+    });
   }
 };
 
+template <int kThreads>
+constexpr int kBlockThreads = kThreads < 128 ? 128 : kThreads;
+
 }  // namespace
 
-// Turns rows of scores into weights, one block a row. A row that its threads can hold is read once;
-// a longer one is taken in parts, for the sum and once more for the weights. Masked keys get weight
-// 0; a row that sees none gets zeros and LSE -inf.
+// Turns rows of scores into weights. A row of up to kSoftmaxKept scores is read once and kept in
+// shared memory; a longer one is taken in parts, for the sum and once more for the weights. Masked
+// keys get weight 0; a row that sees none gets zeros and LSE -inf.
 template <class T, int kThreads, int kWidth>
-__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+__global__ void __launch_bounds__(kBlockThreads<kThreads>,
+                                  kSoftmaxResident / kBlockThreads<kThreads>)
     rf_naive_softmax(SoftmaxArguments args) {
-  using R = Row<T, kThreads, kWidth>;
+  constexpr int kRows = kBlockThreads<kThreads> / kThreads;  // of a block
+  extern __shared__ __align__(16) unsigned char smem[];
   const auto add = [](float a, float b) { return a + b; };
   const auto larger = [](float a, float b) { return fmaxf(a, b); };
   const int seqlen_kv = static_cast<int>(args.seqlen_kv);
-  const int parts = (seqlen_kv + R::kKeys - 1) / R::kKeys;
-  for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+  const int row_of_block = static_cast<int>(threadIdx.x) / kThreads;
+  std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRows + row_of_block;
+  for (; row < args.rows; row += static_cast<std::int64_t>(gridDim.x) * kRows) {
     const std::int64_t query = row % args.seqlen_q;
-    const R r{static_cast<T*>(args.scores) + row * args.seqlen_kv, seqlen_kv,
-              static_cast<int>(max(std::int64_t{0}, query + args.first)),
-              static_cast<int>(min(args.seqlen_kv, query + args.last + 1))};
-    float values[kSoftmaxKeysPerThread];
+    Part<T, kThreads, kWidth> part;
+    part.scores = static_cast<T*>(args.scores) + row * args.seqlen_kv;
+    part.kept = reinterpret_cast<T*>(smem) + row_of_block * args.kept;
+    part.begin = static_cast<int>(max(std::int64_t{0}, query + args.first));
+    part.end = static_cast<int>(min(args.seqlen_kv, query + args.last + 1));
+    part.thread = static_cast<int>(threadIdx.x) % kThreads;
+    const auto for_each_part = [&](const auto& work) {
+      for (int first = 0; first < seqlen_kv; first += args.kept) {
+        part.first_key = first;
+        part.end_key = min(first + args.kept, seqlen_kv);
+        work();
+      }
+    };
     float largest = -INFINITY;
+    float shift = 0.0F;
     float sum = 0.0F;
-    for (int part = 0; part < parts; ++part) {
-      r.load(values, part);
-      float part_largest = largest;
-#pragma unroll
-      for (const float value : values) part_largest = fmaxf(part_largest, value);
-      part_largest = reduce<kThreads>(part_largest, larger);
+    for_each_part([&] {
+      part.load();
+      const float new_largest = reduce<kThreads>(part.maximum(largest), larger);
       // No key seen yet: 0 in place of -inf avoids inf - inf.
-      const float shift = part_largest == -INFINITY ? 0.0F : part_largest;
-      sum *= expf(largest - shift);
-      largest = part_largest;
-#pragma unroll
-      for (float& value : values) {
-        value = expf(value - shift);
-        sum += value;
-      }
-    }
+      shift = new_largest == -INFINITY ? 0.0F : new_largest;
+      sum = sum * exponential<T>(largest - shift) + part.sum_of_exponentials(shift);
+      largest = new_largest;
+    });
     sum = reduce<kThreads>(sum, add);
-    const bool empty = r.begin >= r.end;
-    const float divisor = empty ? 1.0F : sum;
-    for (int part = 0; part < parts; ++part) {
-      if (parts > 1) {
-        r.load(values, part);
-#pragma unroll
-        for (float& value : values) value = expf(value - (empty ? 0.0F : largest));
-      }
-#pragma unroll
-      for (float& value : values) value = value / divisor;
-      r.store(values, part);
-    }
-    if (threadIdx.x == 0) args.lse[row] = empty ? -INFINITY : largest + logf(sum);
+    const bool empty = part.begin >= part.end;
+    for_each_part([&] {
+      if (args.kept < seqlen_kv) part.load();
+      part.store_weights(shift, empty ? 0.0F : 1.0F / sum);
+    });
+    if (part.thread == 0) args.lse[row] = empty ? -INFINITY : largest + logf(sum);
   }
 }
 
@@ -198,12 +231,12 @@ SoftmaxKernel softmax_kernel(std::int64_t keys) {
   constexpr int kPack = 16 / static_cast<int>(sizeof(T));
   const bool packs = keys % kPack == 0;
   switch (softmax_threads(keys)) {
-    case 64:
-      return packs ? rf_naive_softmax<T, 64, kPack> : rf_naive_softmax<T, 64, 1>;
-    case 256:
-      return packs ? rf_naive_softmax<T, 256, kPack> : rf_naive_softmax<T, 256, 1>;
+    case 32:
+      return packs ? rf_naive_softmax<T, 32, kPack> : rf_naive_softmax<T, 32, 1>;
+    case 128:
+      return packs ? rf_naive_softmax<T, 128, kPack> : rf_naive_softmax<T, 128, 1>;
     default:
-      return packs ? rf_naive_softmax<T, 1024, kPack> : rf_naive_softmax<T, 1024, 1>;
+      return packs ? rf_naive_softmax<T, 512, kPack> : rf_naive_softmax<T, 512, 1>;
   }
 }
 
@@ -234,16 +267,25 @@ struct Prepare {
         PointerArray(q), PointerArray(k), PointerArray(v), PointerArray(s), PointerArray(o)});
 
     const Band band = band_of(p);
-    SoftmaxArguments softmax{t.workspace, t.lse,       p.batch * p.heads_q * p.seqlen_q,
-                             p.seqlen_q,  p.seqlen_kv, band.first,
-                             band.last};
+    SoftmaxArguments softmax{
+        t.workspace, t.lse,     p.batch * p.heads_q * p.seqlen_q, p.seqlen_q, p.seqlen_kv,
+        band.first,  band.last, softmax_kept(p.seqlen_kv)};
     const SoftmaxKernel kernel = softmax_kernel<T>(p.seqlen_kv);
-    const int threads = softmax_threads(p.seqlen_kv);
-    const auto grid = static_cast<unsigned>(std::min<std::int64_t>(softmax.rows, 2147483647));
+    const int threads = std::max(128, softmax_threads(p.seqlen_kv));
+    const int rows_per_block = threads / softmax_threads(p.seqlen_kv);
+    const int smem = rows_per_block * softmax.kept * static_cast<int>(size);
+    check_launch(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                      cudaFuncAttributeMaxDynamicSharedMemorySize, smem),
+                 "setting the softmax's shared memory");
+    // As many blocks as run at once: each goes on with further rows, which costs less than a
+    // launch.
+    const std::int64_t blocks = (softmax.rows + rows_per_block - 1) / rows_per_block;
+    const auto grid = static_cast<unsigned>(std::min<std::int64_t>(
+        blocks, std::int64_t{device.sm_count} * (kSoftmaxResident / threads)));
     const Resources resources =
-        prepare_kernel(reinterpret_cast<const void*>(kernel), threads, 0, grid, device.sm_count);
+        prepare_kernel(reinterpret_cast<const void*>(kernel), threads, smem, grid, device.sm_count);
 
-    const auto launch = [p, operands, softmax, kernel, threads, grid](CUstream_st* stream) {
+    const auto launch = [p, operands, softmax, kernel, threads, smem, grid](CUstream_st* stream) {
       constexpr cudaDataType_t kType = kBlasType<kDType>;
       constexpr cublasComputeType_t kCompute =
           kDType == DType::fp32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
@@ -272,7 +314,8 @@ struct Prepare {
                                          sk, count, kCompute, CUBLAS_GEMM_DEFAULT),
                      "GEMM of the scores");
       }
-      kernel<<<grid, static_cast<unsigned>(threads), 0, stream>>>(softmax);
+      kernel<<<grid, static_cast<unsigned>(threads), static_cast<std::size_t>(smem), stream>>>(
+          softmax);
       check_launch(cudaGetLastError(), "launching rf_naive_softmax");
       for (std::int64_t first = 0; first < heads; first += kChunk) {
         const auto count = static_cast<int>(std::min(kChunk, heads - first));

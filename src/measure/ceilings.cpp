@@ -35,8 +35,7 @@ void keep_best(std::map<std::string, double>& rates, std::map<std::string, doubl
   if (time.clock_mhz) clocks[clock_name] = *time.clock_mhz;
 }
 
-UnitRoofs measure_units(const RoofDevice& device, RoofTimer& timer) {
-  UnitRoofs units;
+void measure_units(const RoofDevice& device, RoofTimer& timer, UnitRoofs& units) {
   for (const TensorLoop& loop : tensor_loops(device.sm, device.sm_count, timer.stream())) {
     const RoofTime time = timer.burst(loop.run);
     const double tflops = loop.ops / time.seconds * 1e-12;
@@ -50,7 +49,6 @@ UnitRoofs measure_units(const RoofDevice& device, RoofTimer& timer) {
   units.fp32_tflops = rate(fp32_loop(device.sm_count, timer.stream()), 1e-12);
   units.smem_read_gbps = rate(smem_loop(device.sm_count, timer.stream()), 1e-9);
   units.l2_read_gbps = rate(l2_read_loop(device.l2_bytes, device.sm_count, timer.stream()), 1e-9);
-  return units;
 }
 
 }  // namespace
@@ -61,7 +59,7 @@ Ceilings measure_ceilings(const RoofDevice& device, cudaStream_t stream) {
   ceilings.source = "measured";
   RoofTimer timer(stream, device.sm_count);
   measure_hbm(ceilings, device.sm_count, timer);
-  UnitRoofs units = measure_units(device, timer);
+  UnitRoofs units;
   for (const DType dtype : kGemmTypes) {
     for (const int size : kGemmSizes) {
       with_gemm(dtype, size, stream, [&](const Gemm& gemm) {
@@ -72,6 +70,7 @@ Ceilings measure_ceilings(const RoofDevice& device, cudaStream_t stream) {
       });
     }
   }
+  measure_units(device, timer, units);
   ceilings.units = units;
   ceilings.launch = measure_launch_costs(stream);
   return ceilings;
@@ -89,7 +88,7 @@ SustainedRoofs measure_sustained(const RoofDevice& device, cudaStream_t stream,
     return time.seconds;
   };
   {
-    const UnitLoop copy = hbm_copy_loop(device.sm_count, stream);
+    const UnitLoop copy = hbm_copy_loop(device.sm_count, timer);
     roofs.hbm_copy_gbps = copy.work / measure("hbm_copy", copy.run) * 1e-9;
   }
   for (const DType dtype : {DType::bf16, DType::fp16, DType::e4m3}) {

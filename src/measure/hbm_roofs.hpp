@@ -14,7 +14,8 @@ namespace rooflash {
 // is less.
 void measure_hbm(Ceilings& ceilings, int sm_count, RoofTimer& timer);
 
-// A copy over the same buffers; work: bytes read and written.
-UnitLoop hbm_copy_loop(int sm_count, cudaStream_t stream);
+// The faster of a kernel's and the runtime's copy over the same buffers; work: bytes read and
+// written.
+UnitLoop hbm_copy_loop(int sm_count, RoofTimer& timer);
 
 }  // namespace rooflash

@@ -24,8 +24,8 @@ class RoofTimer {
   RoofTimer(const RoofTimer&) = delete;
   RoofTimer& operator=(const RoofTimer&) = delete;
 
-  // Median of 12 runs after 3. The runs should be long against a launch, so that the host keeps
-  // ahead.
+  // Median of 12 runs after a pause and 3 more. The runs should be long against a launch, so that
+  // the host keeps ahead.
   RoofTime burst(const std::function<void()>& run);
 
   // Runs back to back for 2 s at least, until the clock has settled, 8 s at most; then the mean of

@@ -55,6 +55,7 @@ TEST(RecordJson, LineIsCanonicalAndValidUtf8) {
   row.power_w = 0.1;
   row.model.flops = 9007199254740992.0;
   row.derived = {};  // those of other FLOPs
+  row.energy.reset();
   const std::string line = to_json_line(row);
   EXPECT_EQ(line.find('\n'), std::string::npos);
   EXPECT_NE(line.find("bad \xef\xbf\xbd byte"), std::string::npos);
