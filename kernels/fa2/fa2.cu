@@ -146,8 +146,11 @@ __device__ __forceinline__ void softmax(float (&s)[2][Config<kHeaddim>::kBlockN 
       const float new_max = fmaxf(old_max, block_max);
       state.row_max[m][r] = new_max;
       // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
-      const float shift = new_max == -INFINITY ? 0.0F : new_max * scale_log2;
-      const float rescale = ptx::ex2(old_max * scale_log2 - shift);
+      const float safe_max = new_max == -INFINITY ? 0.0F : new_max;
+      const float shift = safe_max * scale_log2;
+      // The difference first: exactly 1 where the maximum stands, so that no rounding of a product
+      // adds up over the blocks of a long row.
+      const float rescale = ptx::ex2((old_max - safe_max) * scale_log2);
       float sum = 0.0F;
 #pragma unroll
       for (int n = 0; n < kBlocks; ++n) {

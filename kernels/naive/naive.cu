@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "common/element.cuh"
@@ -74,10 +76,17 @@ struct SoftmaxArguments {
   int kept;                  // scores of a row that fit into its shared memory
 };
 
-// Neighbouring scores that a thread moves at once.
+// Neighbouring scores that a thread moves at once, as one word: copying the elements would be a
+// load each.
 template <class T, int kWidth>
-struct alignas(kWidth * sizeof(T)) Pack {
+using Word = std::conditional_t<kWidth * sizeof(T) == 16, uint4,
+                                std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+
+template <class T, int kWidth>
+union Pack {
+  Word<T, kWidth> word;
   T values[kWidth];
+  __device__ explicit Pack(Word<T, kWidth> bits) : word(bits) {}
 };
 
 // Combines `value` over the kThreads threads of a row; every one gets the result.
@@ -122,46 +131,50 @@ struct Part {
   int begin, end;  // of the visible keys
   int thread;
 
-  // Calls use(key, pack) for each of the thread's packs; pack points into `kept`.
+  // Calls use(key, word) for each of the thread's packs; `word` lies in shared memory.
   template <class Use>
   __device__ __forceinline__ void for_each(const Use& use) const {
 #pragma unroll 4
     for (int key = first_key + thread * kWidth; key < end_key; key += kThreads * kWidth) {
-      use(key, reinterpret_cast<Pack<T, kWidth>*>(kept + (key - first_key)));
+      use(key, *reinterpret_cast<Word<T, kWidth>*>(kept + (key - first_key)));
     }
   }
-  // A masked key's score is -inf.
-  __device__ __forceinline__ float score(const Pack<T, kWidth>& pack, int key, int i) const {
-    return begin <= key + i && key + i < end ? to_float(pack.values[i]) : -INFINITY;
+  // Calls use(score) for each score of a pack; a masked key's is -inf.
+  template <class Use>
+  __device__ __forceinline__ void for_each_score(int key, Word<T, kWidth> word,
+                                                 const Use& use) const {
+    const Pack<T, kWidth> pack(word);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const bool visible = begin <= key + i && key + i < end;
+      use(i, visible ? to_float(pack.values[i]) : -INFINITY);
+    }
   }
-  __device__ void load() const {
-    for_each([&](int key, Pack<T, kWidth>* pack) {
-      *pack = *reinterpret_cast<const Pack<T, kWidth>*>(scores + key);
+  __device__ __forceinline__ void load() const {
+    for_each([&](int key, Word<T, kWidth>& word) {
+      word = *reinterpret_cast<const Word<T, kWidth>*>(scores + key);
     });
   }
-  __device__ float maximum(float largest) const {
-    for_each([&](int key, const Pack<T, kWidth>* pack) {
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) largest = fmaxf(largest, score(*pack, key, i));
+  __device__ __forceinline__ float maximum(float largest) const {
+    for_each([&](int key, const Word<T, kWidth>& word) {
+      for_each_score(key, word, [&](int, float score) { largest = fmaxf(largest, score); });
     });
     return largest;
   }
-  __device__ float sum_of_exponentials(float shift) const {
+  __device__ __forceinline__ float sum_of_exponentials(float shift) const {
     float sum = 0.0F;
-    for_each([&](int key, const Pack<T, kWidth>* pack) {
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) sum += exponential<T>(score(*pack, key, i) - shift);
+    for_each([&](int key, const Word<T, kWidth>& word) {
+      for_each_score(key, word, [&](int, float score) { sum += exponential<T>(score - shift); });
     });
     return sum;
   }
-  __device__ void store_weights(float shift, float scale) const {
-    for_each([&](int key, const Pack<T, kWidth>* pack) {
-      Pack<T, kWidth> weights;
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) {
-        weights.values[i] = from_float<T>(exponential<T>(score(*pack, key, i) - shift) * scale);
-      }
-      *reinterpret_cast<Pack<T, kWidth>*>(scores + key) = weights;
+  __device__ __forceinline__ void store_weights(float shift, float scale) const {
+    for_each([&](int key, const Word<T, kWidth>& word) {
+      Pack<T, kWidth> weights(word);
+      for_each_score(key, word, [&](int i, float score) {
+        weights.values[i] = from_float<T>(exponential<T>(score - shift) * scale);
+      });
+      *reinterpret_cast<Word<T, kWidth>*>(scores + key) = weights.word;
     });
   }
 };

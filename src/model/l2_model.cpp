@@ -6,6 +6,9 @@
 namespace rooflash {
 namespace {
 
+// Of L2: what a run wrote last and has not been written back when it ends.
+constexpr double kDirtyShare = 1.0 / 6.0;
+
 // Bytes that a stream would move to and from HBM if L2 held nothing between passes.
 double touched_bytes(const Stream& stream, double running_tiles) {
   const double together =
@@ -22,14 +25,17 @@ double tiles_of(const Traffic& traffic) {
   return std::max(fewest, 1.0);
 }
 
+// Written by one launch and read by a later one.
+bool handed_on(const Stream& stream, const Traffic& traffic) {
+  return traffic.stages.size() > 1 && stream.read_bytes > 0 && stream.write_bytes > 0;
+}
+
 // Bytes of a stream's footprint in use at one time.
 double live_bytes(const Stream& stream, const Traffic& traffic, double running_tiles) {
   const auto unique = static_cast<double>(stream.unique_bytes);
   const bool reused = stream.read_bytes + stream.write_bytes > stream.unique_bytes;
   if (!reused) return 0;
-  const bool handed_on =
-      traffic.stages.size() > 1 && stream.read_bytes > 0 && stream.write_bytes > 0;
-  if (handed_on) return unique;
+  if (handed_on(stream, traffic)) return unique;
   const auto group = static_cast<double>(std::max<std::int64_t>(stream.shared_by_tiles, 1));
   const double running_groups = std::ceil(running_tiles / group);
   return unique * std::min(1.0, running_groups * group / tiles_of(traffic));
@@ -40,16 +46,23 @@ double live_bytes(const Stream& stream, const Traffic& traffic, double running_t
 double hbm_bytes(const Traffic& traffic, const L2Cache& cache) {
   const double running = std::clamp(cache.running_tiles, 1.0, tiles_of(traffic));
   double live = 0;
-  for (const Stream& stream : traffic.streams) live += live_bytes(stream, traffic, running);
+  double written = 0;
+  for (const Stream& stream : traffic.streams) {
+    live += live_bytes(stream, traffic, running);
+    written += static_cast<double>(stream.write_bytes);
+  }
   const auto capacity = static_cast<double>(cache.capacity_bytes);
-  const double missing = live > capacity ? 1 - capacity / live : 0;
+  const double too_much = live > capacity ? 1 - capacity / live : 0;
   double bytes = 0;
   for (const Stream& stream : traffic.streams) {
     const double touched = touched_bytes(stream, running);
     const double once = std::min(static_cast<double>(stream.unique_bytes), touched);
+    // What one launch writes from end to end and the next reads from end to end is gone before its
+    // turn comes, all of it, as soon as it does not fit.
+    const double missing = handed_on(stream, traffic) ? std::ceil(too_much) : too_much;
     bytes += once + (touched - once) * missing;
   }
-  return bytes;
+  return bytes - std::min(written, kDirtyShare * capacity);
 }
 
 }  // namespace rooflash

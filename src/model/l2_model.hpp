@@ -18,8 +18,9 @@ struct L2Cache {
 // A stream is live with the bytes that its running tiles use: its share of the footprint, or the
 // whole footprint where one launch writes it and a later one reads it. While the live bytes of all
 // reused streams fit, each stream costs its footprint once. Beyond that, the part that does not fit
-// is fetched again on each pass; tiles that sweep the same bytes side by side make one pass
-// together.
+// is fetched again on each pass, and all of what is handed from launch to launch; tiles that sweep
+// the same bytes side by side make one pass together. The last bytes written, a sixth of L2, are
+// still there when the run ends.
 double hbm_bytes(const Traffic& traffic, const L2Cache& cache);
 
 }  // namespace rooflash

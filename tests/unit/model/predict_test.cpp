@@ -41,17 +41,23 @@ Traffic fused(std::int64_t heads, std::int64_t tiles_per_head, std::int64_t q_by
 
 TEST(L2Model, WhatFitsCostsItsFootprintOnce) {
   const Traffic t = fused(16, 64, 4 * kMiB, 8 * kMiB);  // 132 tiles: three heads, 24 MiB, live
-  EXPECT_DOUBLE_EQ(hbm_bytes(t, {60 * kMiB, 132}), 16.0 * (4 + 8 + 4) * kMiB);
+  // All but the sixth of L2 that is still dirty at the end.
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {60 * kMiB, 132}), (16.0 * (4 + 8 + 4) - 10) * kMiB);
+}
+
+TEST(L2Model, ASmallOutputStaysInL2) {
+  const Traffic t = fused(2, 8, 2 * kMiB, kMiB);  // 4 MiB written
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {60 * kMiB, 132}), 2.0 * (2 + 1) * kMiB);
 }
 
 TEST(L2Model, LessCacheNeverCostsFewerBytesAndStaysWithinTheTraffic) {
   const Traffic t = fused(64, 64, 4 * kMiB, 8 * kMiB);
   const double unique = 64.0 * 16 * kMiB;
-  double previous = unique;
+  double previous = 0;
   for (std::int64_t capacity = 64 * kMiB; capacity >= 1; capacity /= 2) {
     const double bytes = hbm_bytes(t, {capacity, 16});
     EXPECT_GE(bytes, previous) << capacity;
-    EXPECT_GE(bytes, unique);
+    EXPECT_GE(bytes, unique - static_cast<double>(capacity) / 6);
     EXPECT_LE(bytes, static_cast<double>(t.read_bytes() + t.write_bytes()));
     previous = bytes;
   }
@@ -69,11 +75,11 @@ TEST(L2Model, AnIntermediateLivesWholeBetweenLaunches) {
   Traffic t;
   t.streams = {{"scores", 64 * kMiB, 64 * kMiB, 64 * kMiB, 1}};
   t.stages = {stage(4096), stage(4096), stage(4096)};
-  EXPECT_DOUBLE_EQ(hbm_bytes(t, {128 * kMiB, 132}), 64.0 * kMiB);  // written back once
-  EXPECT_DOUBLE_EQ(hbm_bytes(t, {32 * kMiB, 132}), 96.0 * kMiB);   // half of it twice
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {120 * kMiB, 132}), 44.0 * kMiB);  // written back once, but for 20
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {60 * kMiB, 132}), 118.0 * kMiB);  // gone before it is read
   EXPECT_NEAR(hbm_bytes(t, {1, 132}), 128.0 * kMiB, 4);            // written, then read
   t.stages = {stage(4096)};  // an accumulator of the running tiles only: 132 of 4096 shares
-  EXPECT_DOUBLE_EQ(hbm_bytes(t, {32 * kMiB, 132}), 64.0 * kMiB);
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {30 * kMiB, 132}), 59.0 * kMiB);
 }
 
 class Predict : public ::testing::Test {
@@ -87,7 +93,7 @@ TEST_F(Predict, MemoryBoundRunTakesTheCopyRate) {
   EXPECT_EQ(p.bound, "hbm");
   EXPECT_NEAR(p.time_us, 1000 + h200_.launch_us, 1e-6);
   EXPECT_EQ(p.sm_l2_bytes, 4300000000.0);
-  EXPECT_EQ(p.hbm_bytes, 4300000000.0);
+  EXPECT_EQ(p.hbm_bytes, 4300000000.0);  // nothing is written
 }
 
 TEST_F(Predict, StagesFollowEachOther) {
