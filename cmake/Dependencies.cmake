@@ -14,6 +14,10 @@ find_path(FMT_INCLUDE fmt/format.h)
 rooflash_require(FMT_INCLUDE libfmt-dev)
 find_file(D3_JS d3.min.js PATHS /usr/share/nodejs/d3/dist NO_DEFAULT_PATH)
 rooflash_require(D3_JS node-d3)
+# The static library: the program then runs where the headers are not.
+set(ZLIB_USE_STATIC_LIBS ON)
+find_package(ZLIB QUIET)
+rooflash_require(ZLIB_FOUND zlib1g-dev)
 
 # The shared library: header-only fmt costs four seconds of compile time in every source file. It is
 # the fallback where there are headers alone.

@@ -2,7 +2,7 @@
 # Also writes the build information (version, commit, dirty) anew in each build.
 
 file(GLOB ROOFLASH_EMBED_FILES CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
-     ${CMAKE_SOURCE_DIR}/suites/*.json ${CMAKE_SOURCE_DIR}/reports/*.js
+     ${CMAKE_SOURCE_DIR}/suites/*.json ${CMAKE_SOURCE_DIR}/reports/js/*.js
      ${CMAKE_SOURCE_DIR}/reports/*.css ${CMAKE_SOURCE_DIR}/reports/*.html)
 set(ROOFLASH_EMBEDDED ${CMAKE_BINARY_DIR}/generated/embedded.cpp)
 set(embed_inputs ${ROOFLASH_EMBED_FILES})

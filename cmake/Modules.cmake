@@ -43,7 +43,7 @@ rooflash_module(model SOURCES src/model/*.cpp DEPENDS rooflash_kernels json)
 rooflash_module(verify SOURCES src/verify/*.cpp DEPENDS rooflash_core)
 rooflash_module(statistics SOURCES src/measure/statistics.cpp DEPENDS rooflash_core)
 rooflash_module(sweep SOURCES src/sweep/*.cpp DEPENDS rooflash_registry rooflash_model rooflash_record)
-rooflash_module(report SOURCES src/report/*.cpp DEPENDS rooflash_record)
+rooflash_module(report SOURCES src/report/*.cpp DEPENDS rooflash_record ZLIB::ZLIB)
 rooflash_module(gate SOURCES src/gate/*.cpp DEPENDS rooflash_record rooflash_statistics)
 rooflash_module(worker_driver SOURCES src/worker/*.cpp src/worker/driver/*.cpp
                 DEPENDS rooflash_sweep rooflash_model rooflash_record Threads::Threads)

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache git libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev
-          node-d3)
+          node-d3 zlib1g-dev)
 case "${1:-}" in
   "") ;;
   --tests) packages+=(clang-format clang-tidy chromium python3) ;;

@@ -3,17 +3,39 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <set>
 #include <vector>
 
 #include "core/units.hpp"
+#include "report/advice.hpp"
+#include "report/data_table.hpp"
 #include "report/escape.hpp"
 #include "report/pivot.hpp"
 #include "report/summary.hpp"
 
 namespace rooflash {
 namespace {
+
+// How many rows ended how, each with its word.
+std::string status_chips(const Record& record) {
+  std::map<Status, int> counts;
+  for (const Row& row : record.rows) ++counts[row.status];
+  std::string out =
+      fmt::format("<span class=\"chip\">{}</span>", counted(std::ssize(record.rows), "row"));
+  for (const auto& [status, count] : counts) {
+    const char* const kind = status == Status::ok                                     ? "good"
+                             : status == Status::unsupported || status == Status::oom ? "plain"
+                                                                                      : "bad";
+    out += fmt::format("<span class=\"chip {}\">{} {}</span>", kind, count, to_string(status));
+  }
+  const std::size_t warned = warnings(record).size();
+  if (warned > 0) {
+    out += fmt::format("<a class=\"chip warn\" href=\"#summary\">{}</a>",
+                       counted(static_cast<std::int64_t>(warned), "warning"));
+  }
+  return out;
+}
 
 std::string run_name(std::span<const Record> records, std::size_t index) {
   return records.size() > 1 ? fmt::format("run {}: ", index + 1) : "";
@@ -25,8 +47,8 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 std::string facts_html(const Facts& facts) {
   std::string out = "<dl>";
   for (const auto& [name, value] : facts) {
-    out += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(name),
-                       value.empty() ? "n/a: not recorded" : escape_html(value));
+    out += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(shortened(name)),
+                       value.empty() ? "n/a: not recorded" : escape_html(shortened(value, 2000)));
   }
   return out + "</dl>\n";
 }
@@ -45,7 +67,7 @@ std::string device_facts(const DeviceInfo& device) {
   const auto gib = [](OptInt bytes) {
     return bytes ? format_gib(static_cast<double>(*bytes)) : std::string("n/a: not recorded");
   };
-  return "<h3>" + escape_html(device.device + ": " + device.name) +
+  return "<h3>" + escape_html(shortened(device.device + ": " + device.name)) +
          (device.simulated ? " (simulated)" : "") + "</h3>\n" +
          facts_html(
              {{"SMs", shown(device.sm_count, "")},
@@ -132,17 +154,17 @@ std::string verdict_html(std::span<const Record> records) {
     for (const std::string& device : simulated_devices(record)) {
       out += fmt::format(
           "<p class=\"simulated\"><strong>Simulated.</strong> {}{} is a model: no GPU was "
-          "measured, "
-          "times and bytes are predictions.</p>\n",
-          run_name(records, i), escape_html(device));
+          "measured, times and bytes are predictions.</p>\n",
+          run_name(records, i), escape_html(shortened(device)));
     }
     const Tool& tool = record.tool;
-    out += fmt::format(
-        "<p class=\"strip\"><strong>{}{}: {}</strong> <span>{}</span> "
-        "<span>rooflash {} {}{}</span></p>\n",
-        run_name(records, i), counted(std::ssize(record.rows), "row"), status_counts(record),
-        escape_html(record.environment.date), escape_html(tool.version), escape_html(tool.commit),
-        tool.dirty ? ", modified" : "");
+    out += "<p class=\"strip\">";
+    if (records.size() > 1) out += fmt::format("<strong>Run {}</strong> ", i + 1);
+    out += status_chips(record);
+    out += fmt::format("<span class=\"meta\">{} &middot; rooflash {} {}{}</span></p>\n",
+                       escape_html(shortened(record.environment.date)),
+                       escape_html(shortened(tool.version)), escape_html(shortened(tool.commit)),
+                       tool.dirty ? ", modified" : "");
   }
   return out;
 }
@@ -157,11 +179,34 @@ std::string summary_html(std::span<const Record> records) {
     out += "</ul>\n<ul class=\"warnings\">";
     for (const Warning& warning : warnings(records[i])) {
       out += fmt::format("<li><strong>WARN</strong> {}{}. <em>{}</em></li>", run_name(records, i),
-                         escape_html(warning.what), escape_html(warning.action));
+                         escape_html(shortened(warning.what)), escape_html(warning.action));
     }
     out += "</ul>\n";
   }
   return out;
+}
+
+std::string advice_html(std::span<const Record> records) {
+  std::string out;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    for (const Advice& item : advice(records[i])) {
+      const bool optimise = item.kind == Advice::Kind::optimise;
+      out += fmt::format(
+          "<li data-kernel=\"{}\"><p><strong class=\"kind {}\">{}</strong> <b>{}</b> {} ({}{}, {})",
+          escape_html(shortened(item.kernel)), optimise ? "opt" : "wrn", optimise ? "OPT" : "WRN",
+          escape_html(shortened(item.kernel)), escape_html(item.title), run_name(records, i),
+          escape_html(shortened(item.device)), counted(item.rows, "row"));
+      if (item.gain_pct) {
+        out += fmt::format(" <span class=\"gain\">at most {:.0f} % of the time</span>",
+                           *item.gain_pct);
+      }
+      out += fmt::format("</p><p><code>{}</code>: {}. <em>{}.</em></p></li>\n",
+                         escape_html(shortened(item.case_id)),
+                         escape_html(shortened(item.evidence)), escape_html(item.next));
+    }
+  }
+  if (out.empty()) return "<p>No rule found anything to improve or to mind.</p>\n";
+  return "<ul class=\"advice\">\n" + out + "</ul>\n";
 }
 
 std::string environment_html(std::span<const Record> records) {

@@ -1,5 +1,5 @@
-// The parts of the report that are text: verdict, summary, environment, method. HTML fragments,
-// everything from the records escaped.
+// The parts of the report that are text: verdict, summary, advice, environment, method. HTML
+// fragments, everything from the records escaped.
 #pragma once
 
 #include <span>
@@ -12,6 +12,7 @@ namespace rooflash {
 std::string default_title(std::span<const Record> records);  // plain text
 std::string verdict_html(std::span<const Record> records);
 std::string summary_html(std::span<const Record> records);
+std::string advice_html(std::span<const Record> records);
 std::string environment_html(std::span<const Record> records);
 std::string method_html(std::span<const Record> records);
 

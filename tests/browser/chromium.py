@@ -107,6 +107,10 @@ class Page:
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
 
+    def viewport(self, width, height):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=False)
+
     def screenshot(self, path, selector=None):
         """The whole page, or the element that `selector` finds."""
         options = {}

@@ -2,7 +2,10 @@
 // could take them for measurements.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "core/record.hpp"
@@ -75,6 +78,14 @@ inline Row row(const std::string& kernel, const Problem& p, double tflops, doubl
   r.derived.roof_pct = 100 * tflops / std::min(780.0, 4.284 * r.model.flops / bytes);
   r.verify.status = simulated ? "reduced" : "passed";
   r.verify.rows_checked = "all";
+  r.verify.rel_err = (p.dtype == DType::bf16 ? 2.3e-3 : 2.9e-4) * (1 + 0.1 * std::log2(s / 512));
+  r.verify.max_abs_err = 4 * *r.verify.rel_err;
+  r.verify.rms_err = *r.verify.rel_err / 4;
+  r.verify.tolerance_max = 14 * *r.verify.rel_err;
+  r.verify.tolerance_rms = *r.verify.rel_err;
+  r.memory.workspace_bytes =
+      kernel == "naive" ? 4 * p.batch * p.heads_q * p.seqlen_q * p.seqlen_kv : 0;
+  r.memory.peak_bytes = r.model.compulsory_bytes + *r.memory.workspace_bytes;
   r.repro = "rooflash run --kernel " + kernel + " --seqlen " + std::to_string(p.seqlen_kv);
   return r;
 }
@@ -181,10 +192,10 @@ inline Record hostile_record() {
   return record;
 }
 
-// Names of thousands of characters without a space.
-inline Record long_names_record() {
+// Names of so many characters without a space.
+inline Record long_names_record(std::size_t length) {
   Record record = empty_record();
-  const std::string name(5000, 'k');
+  const std::string name(length, 'k');
   for (const char* const end : {"a", "b"}) {
     record.rows.push_back(row(name + end, problem(DType::bf16, 128, 1024, false), 100, 1.1, false));
     record.rows.push_back(row(name + end, problem(DType::bf16, 128, 2048, false), 120, 1.1, false));
@@ -194,13 +205,96 @@ inline Record long_names_record() {
   return record;
 }
 
+// Figures with all their digits and samples enough to be thinned, as measured rows have them.
 inline Record large_record(int rows) {
   Record record = empty_record();
+  std::uint32_t state = 1;
+  const auto noise = [&state] {  // within 1 % of 1
+    state = state * 1664525U + 1013904223U;
+    return 1 + 0.02 * (static_cast<double>(state) / 4294967296.0 - 0.5);
+  };
   for (int i = 0; i < rows; ++i) {
-    const Problem p = problem(i % 2 ? DType::bf16 : DType::fp16, i % 4 < 2 ? 64 : 128,
-                              std::int64_t{512} << (i / 4 % 6), i % 8 < 4);
-    record.rows.push_back(row("kernel" + std::to_string(i / 48), p, 50 + i % 600, 1.1, false));
+    // Twelve kernels on each problem; 24 problems of each number of heads.
+    Problem p = problem(i / 12 % 2 ? DType::bf16 : DType::fp16, i / 24 % 2 ? 64 : 128,
+                        std::int64_t{512} << (i / 48 % 6), i / 288 % 2 != 0);
+    p.heads_q = p.heads_kv = 1 + i / 576;
+    const std::string kernel = fmt::format("kernel{}", i % 12);
+    Row r = row(kernel, p, (50 + i % 600) * noise(), 1.1 * noise(), false);
+    TimeUs& time = *r.time_us;
+    time.samples.clear();
+    for (int k = 0; k < 40; ++k) {
+      time.samples.push_back(time.median * noise());
+      r.clock_mhz->samples.push_back(1800 * noise());
+    }
+    time.n = 40;
+    r.power_w = 600 * noise();
+    r.repro = fmt::format(
+        "rooflash run --kernel {} --fwd --dtype {} --batch-size {} --nheads {} --seqlen {} "
+        "--headdim {} --causal true --device cuda:0",
+        kernel, to_string(p.dtype), p.batch, p.heads_q, p.seqlen_kv, p.headdim);
+    record.rows.push_back(std::move(r));
   }
+  return record;
+}
+
+// Seven kernels over four dtypes: every chart has something to show, some of it out of the
+// ordinary.
+inline Record showcase_record() {
+  Record record = empty_record();
+  record.suite = "made-up numbers";
+  record.ceilings[0].gemm_tflops = {{"bf16", 791}, {"fp16", 756}, {"e4m3", 1525}, {"fp32", 51}};
+  record.datasheet[0].tensor_tflops = {{"bf16", 989}, {"fp16", 989}, {"e4m3", 1979}, {"fp32", 67}};
+  record.environment.devices[0].power_limit_w = 700;
+  record.environment.devices[0].sm_clock_max_mhz = 1980;
+  struct Kernel {
+    const char* name;
+    double tflops;
+    double reread;
+    bool fp8;
+  };
+  const Kernel kernels[] = {{"naive", 150, 40, false}, {"sdpa", 190, 12, false},
+                            {"fa1", 260, 2.2, false},  {"fa2", 370, 1.05, false},
+                            {"fa3", 640, 1.02, false}, {"rf", 690, 1.01, false},
+                            {"fp8", 900, 1.04, true}};
+  int i = 0;
+  for (const bool causal : {false, true}) {
+    for (const std::int64_t headdim : {64, 128}) {
+      for (const DType dtype : {DType::bf16, DType::fp16, DType::e4m3}) {
+        for (const Kernel& kernel : kernels) {
+          if (kernel.fp8 != (dtype == DType::e4m3)) continue;
+          for (std::int64_t seqlen = 512; seqlen <= 16384; seqlen *= 2) {
+            const Problem p = problem(dtype, headdim, seqlen, causal);
+            const double s = static_cast<double>(seqlen);
+            const double wave = 1 + 0.02 * std::sin(++i * 1.7);
+            const double rate = kernel.tflops * (headdim == 64 ? 0.75 : 1) * (causal ? 0.85 : 1) *
+                                s / (s + 700) * wave;
+            Row r = row(kernel.name, p, rate,
+                        kernel.reread > 10 ? 1 + kernel.reread * s / 16384 : kernel.reread, false);
+            r.clock_mhz = Clock{1800 + 60 * std::sin(i * 0.7),
+                                1780 + 60 * std::sin(i * 0.7),
+                                1830 + 60 * std::sin(i * 0.7),
+                                {}};
+            r.power_w = 480 + 190 * std::sin(i * 0.31);
+            r.counters.xu_pipe_pct = 20 + 50 * s / (s + 900);
+            r.counters.tensor_pipe_pct = 100 * rate / 1100;
+            if (r.kernel == "naive" && seqlen == 16384) {
+              r = failure(kernel.name, p, Status::oom, "the scores do not fit");
+              r.memory.needed_bytes = std::int64_t{160} << 30;
+              r.memory.free_bytes = std::int64_t{139} << 30;
+            }
+            if (r.kernel == "fa1" && seqlen == 512) {
+              r = failure(kernel.name, p, Status::unsupported, "needs 1,024 keys or more");
+            }
+            record.rows.push_back(std::move(r));
+          }
+        }
+      }
+    }
+  }
+  record.rows[20] = failure(record.rows[20].kernel, record.rows[20].problem, Status::wrong,
+                            "max error 0.5 over the tolerance 0.004");
+  record.rows[60].flags = {"clock_unsettled"};
+  record.rows[61].throttle = {"sw_power_cap"};
   return record;
 }
 

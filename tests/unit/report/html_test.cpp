@@ -9,6 +9,7 @@
 #include "fixture.hpp"
 #include "record/json.hpp"
 #include "report/escape.hpp"
+#include "report/pack.hpp"
 #include "report/sha256.hpp"
 
 namespace rooflash {
@@ -39,6 +40,13 @@ std::string report(const Record& record) {
   return html_report({&record, 1}, {});
 }
 
+// The records that the page embeds.
+nlohmann::ordered_json embedded_records(std::string_view page) {
+  const std::string_view block =
+      between(page, "<script type=\"text/plain\" id=\"data\">", "</script>");
+  return parse_json(unpacked(block), "page").at("records");
+}
+
 TEST(Html, PolicyAllowsExactlyTheScriptsAndTheStyleOfThePage) {
   const std::string page = report(fixture::sweep_record(true));
   const std::string_view policy = between(page, "Content-Security-Policy\" content=\"", "\"");
@@ -65,9 +73,7 @@ TEST(Html, MakesNoRequest) {
 TEST(Html, EmbedsTheRecord) {
   const Record record = fixture::sweep_record(true);
   const std::string page = report(record);
-  const std::string_view json =
-      between(page, "<script type=\"application/json\" id=\"records\">", "</script>");
-  const nlohmann::ordered_json parsed = parse_json(json, "page");
+  const nlohmann::ordered_json parsed = embedded_records(page);
   ASSERT_EQ(parsed.size(), 1U);
   EXPECT_EQ(parsed[0], to_json(record));
 }
@@ -79,9 +85,7 @@ TEST(Html, HostileTextStaysText) {
   EXPECT_FALSE(contains(page, "<img"));
   EXPECT_FALSE(contains(page, "\x1b"));
   EXPECT_FALSE(contains(page, "\x01"));
-  const std::string_view json =
-      between(page, "<script type=\"application/json\" id=\"records\">", "</script>");
-  const nlohmann::ordered_json parsed = parse_json(json, "page");
+  const nlohmann::ordered_json parsed = embedded_records(page);
   const std::string device = parsed[0]["rows"][1]["device"];
   EXPECT_TRUE(device.starts_with("</script><script>window.hacked=1</script>\"><img"));
 }
@@ -90,17 +94,20 @@ TEST(Html, TablesHoldEveryRowAndTheReasonOfEachThatIsNotOk) {
   const Record record = fixture::sweep_record(true);
   const std::string page = report(record);
   const std::string_view detail = between(page, "<table id=\"table-detail\"", "</table>");
-  EXPECT_EQ(count(detail, "<tr data-case="), record.rows.size());
+  EXPECT_EQ(count(detail, "<tr data-row="), record.rows.size());
   const std::string_view bad = between(page, "<table id=\"table-not-ok\"", "</table>");
-  EXPECT_EQ(count(bad, "<tr data-case="), 3U);
+  EXPECT_EQ(count(bad, "<tr data-row="), 3U);
   EXPECT_TRUE(contains(bad, "the scores do not fit (needs 160.0 GiB, free 139.0 GiB)"));
   const auto timed = static_cast<std::size_t>(
       std::count_if(record.rows.begin(), record.rows.end(),
                     [](const Row& row) { return row.status == Status::ok; }));
-  for (const char* id : {"table-roofline", "table-throughput", "table-bytes"}) {
+  for (const char* id : {"table-roofline", "table-throughput", "table-speedup", "table-bytes",
+                         "table-accuracy", "table-noise"}) {
     const std::string_view table = between(page, std::string("<table id=\"") + id, "</table>");
-    EXPECT_EQ(count(table, "<tr data-case="), timed) << id;
+    EXPECT_EQ(count(table, "<tr data-row="), timed) << id;
   }
+  const std::string_view memory = between(page, "<table id=\"table-memory\"", "</table>");
+  EXPECT_EQ(count(memory, "<tr data-row="), timed + 1);  // the one that did not fit too
   // Every link of a table leads to a row.
   std::string_view rest = page;
   for (std::size_t at; (at = rest.find("<td><a href=\"#")) != std::string_view::npos;) {
@@ -129,14 +136,51 @@ TEST(Html, SaysWhyHbmBytesCanBeBelowTheCompulsory) {
   EXPECT_TRUE(contains(page, "A row that sees no key needs no Q"));
 }
 
-TEST(Html, RowsBeyondTheStaticOnesAreInADataBlock) {
+TEST(Html, RowsBeyondTheStaticOnesAreCounted) {
   const Record record = fixture::sweep_record(false);
-  const std::string page = html_report({&record, 1}, {.static_rows = 7});
+  const std::string page = html_report({&record, 1}, {.static_rows = 28});
   const std::string_view table = between(page, "<table id=\"table-detail\"", "</table>");
-  EXPECT_EQ(count(table, "<tr data-case="), 7U);
-  const nlohmann::ordered_json rest =
-      parse_json(between(page, "data-rest=\"table-detail\">", "</script>"), "rest");
-  EXPECT_EQ(rest.size(), record.rows.size() - 7);
+  EXPECT_EQ(count(table, "<tr data-row="), 7U);
+  EXPECT_TRUE(contains(page, std::to_string(record.rows.size() - 7) + " more rows need scripts."));
+  EXPECT_EQ(embedded_records(page)[0]["rows"].size(), record.rows.size());
+}
+
+TEST(Html, LongTextsAreCutInTheTablesAndWholeInTheData) {
+  Record record = fixture::sweep_record(false);
+  record.rows[0].kernel.assign(1'000'000, 'k');
+  record.rows[0].case_id = case_id(record.rows[0].kernel, record.rows[0].problem);
+  record.rows[1].repro = std::string(1'000'000, 'r');
+  const std::string page = report(record);
+  EXPECT_LT(page.size(), 1'500'000U);
+  EXPECT_TRUE(contains(page, "rrr... (1000000 bytes)"));
+  EXPECT_EQ(embedded_records(page)[0]["rows"][1]["repro"], record.rows[1].repro);
+}
+
+TEST(Html, ShowsComparisonsThatItIsGiven) {
+  const Record records[] = {fixture::sweep_record(false), fixture::sweep_record(false)};
+  RecordComparison comparison;
+  comparison.base_name = "run 1";
+  comparison.new_name = "run 2";
+  comparison.counts = "1 slower";
+  comparison.geomean = 1.05;
+  comparison.geomean_cases = 1;
+  comparison.differences = {"driver: base 1, new <2>"};
+  ComparedCase one;
+  one.case_id = records[0].rows[0].case_id;
+  one.kernel = "naive";
+  one.problem = records[0].rows[0].problem;
+  one.verdict = "slower";
+  one.ratio = 1.062;
+  one.ci95_low = 1.05;
+  one.ci95_high = 1.07;
+  one.base_us = 100;
+  one.new_us = 106.2;
+  comparison.cases = {one};
+  const std::string page = html_report(records, {.comparisons = {comparison}});
+  EXPECT_TRUE(contains(page, "<h3>run 2 against run 1: 1 slower</h3>"));
+  EXPECT_TRUE(contains(page, "+6.2 %"));
+  EXPECT_TRUE(contains(page, "+5.0 % to +7.0 %"));
+  EXPECT_TRUE(contains(page, "driver: base 1, new &lt;2&gt;"));
 }
 
 TEST(Html, IsDeterministicAndTakesSeveralRecords) {
@@ -159,19 +203,19 @@ TEST(Html, ThinsSamplesAndKeepsTheExtremes) {
     record.rows[0].clock_mhz->samples.push_back(i);
   }
   time.n = 1000;
-  const Record thinned = with_thinned_samples(record, 200);
-  const std::vector<double>& kept = thinned.rows[0].time_us->samples;
+  const Row thinned = with_thinned_samples(record.rows[0], 200);
+  const std::vector<double>& kept = thinned.time_us->samples;
   EXPECT_LE(kept.size(), 200U);
   EXPECT_GE(kept.size(), 190U);
   EXPECT_EQ(*std::min_element(kept.begin(), kept.end()), 9.0);
   EXPECT_EQ(*std::max_element(kept.begin(), kept.end()), 99.0);
-  EXPECT_EQ(thinned.rows[0].time_us->n, 1000);
-  const std::vector<double>& clocks = thinned.rows[0].clock_mhz->samples;
+  EXPECT_EQ(thinned.time_us->n, 1000);
+  const std::vector<double>& clocks = thinned.clock_mhz->samples;
   ASSERT_EQ(clocks.size(), kept.size());
   for (std::size_t i = 0; i < kept.size(); ++i) {
     EXPECT_EQ(kept[i], time.samples[static_cast<std::size_t>(clocks[i])]);
   }
-  EXPECT_TRUE(contains(thinned.rows[0].missing.at("time_us.samples"), "of 1000 samples"));
+  EXPECT_TRUE(contains(thinned.missing.at("time_us.samples"), "of 1000 samples"));
 }
 
 // Processor time, so that a busy machine does not fail it.
@@ -186,6 +230,17 @@ TEST(Html, TenThousandRowsTakeUnderTwoSeconds) {
   const std::string page = report(record);
   EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, kSeconds);
   EXPECT_GT(page.size(), 1'000'000U);
+  EXPECT_LT(page.size(), 8'000'000U);
+}
+
+TEST(Pack, GivesTheSameBytesBack) {
+  std::string bytes;
+  for (int i = 0; i < 300'000; ++i) bytes += static_cast<char>(i * i % 251);
+  EXPECT_EQ(unpacked(packed(bytes)), bytes);
+  EXPECT_EQ(unpacked(packed("")), "");
+  EXPECT_EQ(packed(bytes), packed(bytes));
+  EXPECT_THROW(unpacked("<script>"), std::invalid_argument);
+  EXPECT_THROW(unpacked(packed(bytes).substr(0, 100)), std::invalid_argument);
 }
 
 TEST(Escape, MakesTextHarmless) {

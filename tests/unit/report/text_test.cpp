@@ -275,7 +275,8 @@ TEST(Text, OneIsNoPlural) {
   EXPECT_TRUE(contains(table, "suite one  1 row: 1 ok")) << table;
   EXPECT_TRUE(contains(table, "causal, 1 head  [")) << table;
   EXPECT_TRUE(contains(render_markdown(record), "- 1 row: 1 ok\n"));
-  EXPECT_TRUE(contains(html_report({&record, 1}, {}), ">1 row: 1 ok<"));
+  EXPECT_TRUE(contains(html_report({&record, 1}, {}),
+                       ">1 row</span><span class=\"chip good\">1 ok</span>"));
   record.rows.front().problem.heads_q = 2;
   EXPECT_TRUE(contains(render_table(record, {}), "causal, 2 heads on 1 KV head  ["));
 }
