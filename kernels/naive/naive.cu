@@ -83,11 +83,18 @@ using Word = std::conditional_t<kWidth * sizeof(T) == 16, uint4,
                                 std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
 
 template <class T, int kWidth>
-union Pack {
-  Word<T, kWidth> word;
-  T values[kWidth];
-  __device__ explicit Pack(Word<T, kWidth> bits) : word(bits) {}
-};
+__device__ __forceinline__ Word<T, kWidth> word_of(const float (&values)[kWidth]) {
+  if constexpr (kWidth == 8) {
+    return make_uint4(pack<T>(values[0], values[1]), pack<T>(values[2], values[3]),
+                      pack<T>(values[4], values[5]), pack<T>(values[6], values[7]));
+  } else if constexpr (kWidth == 4) {
+    return make_uint4(__float_as_uint(values[0]), __float_as_uint(values[1]),
+                      __float_as_uint(values[2]), __float_as_uint(values[3]));
+  } else {
+    const T value = from_float<T>(values[0]);
+    return reinterpret_cast<const Word<T, kWidth>&>(value);
+  }
+}
 
 // Combines `value` over the kThreads threads of a row; every one gets the result.
 template <int kThreads, class Combine>
@@ -143,11 +150,11 @@ struct Part {
   template <class Use>
   __device__ __forceinline__ void for_each_score(int key, Word<T, kWidth> word,
                                                  const Use& use) const {
-    const Pack<T, kWidth> pack(word);
+    const T* const values = reinterpret_cast<const T*>(&word);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
       const bool visible = begin <= key + i && key + i < end;
-      use(i, visible ? to_float(pack.values[i]) : -INFINITY);
+      use(i, visible ? to_float(values[i]) : -INFINITY);
     }
   }
   __device__ __forceinline__ void load() const {
@@ -170,11 +177,12 @@ struct Part {
   }
   __device__ __forceinline__ void store_weights(float shift, float scale) const {
     for_each([&](int key, const Word<T, kWidth>& word) {
-      Pack<T, kWidth> weights(word);
+      float weights[kWidth];
       for_each_score(key, word, [&](int i, float score) {
-        weights.values[i] = from_float<T>(exponential<T>(score - shift) * scale);
+        weights[i] = exponential<T>(score - shift) * scale;
       });
-      *reinterpret_cast<Word<T, kWidth>*>(scores + key) = weights.word;
+      // As one store: by assignment the compiler writes its components one by one.
+      __stcg(reinterpret_cast<Word<T, kWidth>*>(scores + key), word_of<T, kWidth>(weights));
     });
   }
 };

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm) smem_kernel(float* sum
 
 constexpr int kL2Threads = 256;
 constexpr int kL2InFlight = 8;  // loads of 16 bytes a thread has under way
-constexpr int kL2BlocksPerSm = 4;
+constexpr int kL2BlocksPerSm = 3;
 
 // Every block reads the whole buffer, each from another place on, so that requests for the same
 // line do not meet on the way and L2 has to answer them all.
