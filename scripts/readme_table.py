@@ -8,7 +8,12 @@ name a record relative to the file; what stands between them is replaced:
 
     <!-- result: RECORD -->          the output of `rooflash report RECORD`
     <!-- rows: RECORD CASE... -->    a table of those rows
-    <!-- model: RECORD -->           predicted over measured figures of each kernel
+    <!-- model: RECORD... -->        predicted over measured figures of each kernel
+    <!-- repeat: RECORD RECORD -->   how far two runs of the same cases on one card are apart
+    <!-- sustained: RECORD RECORD -->  time, clock, power and energy of two runs under lasting load
+    <!-- ceilings: FILE -->          roofs, as `rooflash ceilings --json` prints them
+    <!-- ncu: FILE -->               counters_vs_ncu.py's
+    <!-- timers: FILE -->            tests/timers/compare_timers.py's
     <!-- /generated -->
 
 With --check nothing is written, and the exit code is 1 where a text is out of date.
@@ -25,7 +30,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(
-    r"(<!-- (?P<kind>result|rows|model): (?P<record>\S+)(?P<cases>[^>]*?) -->\n)"
+    r"(<!-- (?P<kind>[a-z]+): (?P<record>\S+)(?P<cases>[^>]*?) -->\n)"
     r"(?P<text>.*?)(<!-- /generated -->)", re.S)
 
 
@@ -75,26 +80,165 @@ def rows(_, record, cases):
                   "tensor pipe", "exp. unit"], [row_cells(found[case]) for case in cases])
 
 
-def model(_, record, __):
-    ratios = {}
-    for row in load(record)["rows"]:
-        if row["status"] != "ok":
-            continue
-        predicted, counters = row["model"], row["counters"]
-        ratios.setdefault(row["kernel"], []).append((
-            predicted["predicted_time_us"] / row["time_us"]["median"],
-            predicted["predicted_hbm_bytes"] / hbm_bytes(row),
-            predicted["predicted_sm_l2_bytes"] /
-            (counters["sm_l2_read_bytes"] + counters["sm_l2_write_bytes"])))
+def deviation(ratios, limit):
+    """"0.98 (0.87 to 1.04), 97 % within 15 %" of predicted over measured figures."""
+    within = sum(abs(ratio - 1) <= limit for ratio in ratios) / len(ratios)
+    return (f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}), "
+            f"{100 * within:.0f} % within {100 * limit:.0f} %")
+
+
+def model(_, record, more):
     lines = []
-    for kernel, values in sorted(ratios.items()):
-        lines.append([f"`{kernel}`", str(len(values))] +
-                     [f"{statistics.median(column):.2f} ({min(column):.2f} to {max(column):.2f})"
-                      for column in zip(*values)])
-    return table(["kernel", "rows", "time: median (range)", "HBM bytes", "SM to L2 bytes"], lines)
+    for path in [record, *(record.parent / name for name in more)]:
+        ratios = {}
+        for row in load(path)["rows"]:
+            if row["status"] != "ok":
+                continue
+            predicted, counters = row["model"], row["counters"]
+            figures = (predicted["predicted_time_us"] / row["time_us"]["median"],
+                       predicted["predicted_hbm_bytes"] / hbm_bytes(row),
+                       predicted["predicted_sm_l2_bytes"] /
+                       (counters["sm_l2_read_bytes"] + counters["sm_l2_write_bytes"]))
+            for kernel in (row["kernel"], "all"):
+                ratios.setdefault(kernel, []).append(figures)
+        for kernel, values in sorted(ratios.items(), key=lambda item: (item[0] == "all", item[0])):
+            time, hbm, sm_l2 = zip(*values)
+            lines.append([path.stem, kernel if kernel == "all" else f"`{kernel}`", str(len(values)),
+                          deviation(time, 0.25), deviation(hbm, 0.15), deviation(sm_l2, 0.10)])
+    return table(["record", "kernel", "rows", "time", "HBM bytes", "SM to L2 bytes"], lines)
 
 
-MAKERS = {"result": result, "rows": rows, "model": model}
+def medians(record):
+    """For each ok case: the median over the rounds of its time, cycles and clock, and the last row."""
+    found = {}
+    for row in load(record)["rows"]:
+        if row["status"] == "ok":
+            found.setdefault(row["case"], []).append(row)
+    return {case: (statistics.median(row["time_us"]["median"] for row in rows),
+                   statistics.median(row["cycles"]["median"] for row in rows),
+                   statistics.median(row["clock_mhz"]["median"] for row in rows), rows[-1])
+            for case, rows in found.items()}
+
+
+def pairs_of(record, more):
+    first, second = medians(record), medians(record.parent / more[0])
+    return [(case, first[case], second[case]) for case in first if case in second]
+
+
+def repeat(_, record, more):
+    roofs = load(record)["ceilings"][0]
+    groups = {}
+    for _, a, b in pairs_of(record, more):
+        row = a[3]
+        ridge = 1e3 * roofs["gemm_tflops"][row["problem"]["dtype"]] / roofs["hbm_copy_gbps"]
+        compute = row["derived"]["intensity_flop_per_byte"] > ridge
+        # What the clock moves is told apart from what it does not.
+        figure = 1 if compute else 0
+        change = abs(b[figure] / a[figure] - 1)
+        unsettled = any("clock_unsettled" in one[3]["flags"] for one in (a, b))
+        groups.setdefault((row["kernel"], compute), []).append((change, abs(b[0] / a[0] - 1), unsettled))
+    lines = []
+    for (kernel, compute), values in sorted(groups.items()):
+        changes = [value[0] for value in values]
+        lines.append([f"`{kernel}`, " + ("compute-bound: cycles" if compute else "HBM-bound: time"),
+                      str(len(values)), f"{100 * statistics.median(changes):.2f} %",
+                      f"{100 * max(changes):.2f} %",
+                      f"{sum(change <= 0.01 for change in changes)} of {len(changes)}",
+                      f"{100 * max(value[1] for value in values):.2f} %",
+                      str(sum(value[2] for value in values))])
+    return table(["rows", "n", "median difference", "largest", "within 1 %", "largest in time",
+                  "clock_unsettled"], lines)
+
+
+def sustained(_, record, more):
+    lines = []
+    for case, a, b in pairs_of(record, more):
+        energy = a[3].get("energy")
+        lines.append([f"`{case}`", f"{microseconds(a[0])} ({100 * (b[0] / a[0] - 1):+.1f} %)",
+                      f"{a[3]['derived']['tflops']:.3g}",
+                      f"{a[2]:,.0f} ({100 * (b[2] / a[2] - 1):+.1f} %)", f"{a[3]['power_w']:.0f}",
+                      f"{energy['pj_per_flop']:.2f}" if energy else "null"])
+    return table(["case", "time, us (second run)", "TFLOPS", "SM clock, MHz (second run)", "W",
+                  "pJ / FLOP"], lines)
+
+
+def ceilings(_, record, __):
+    roofs = load(record)
+    roofs = roofs[0] if isinstance(roofs, list) else roofs
+    lasting, units, launch = roofs["sustained"], roofs["units"], roofs["launch"]
+
+    def line(name, burst, unit, clock, key, sustained_value):
+        at = f"{units['clock_mhz'][clock]:,.0f} MHz" if clock in units["clock_mhz"] else ""
+        under = ""
+        if sustained_value:
+            under = (f"{sustained_value:,.0f}, {lasting['clock_mhz'][key]:,.0f} MHz, "
+                     f"{lasting['power_w'][key]:.0f} W")
+        return [name, f"{burst:,.4g} {unit}" if burst < 100 else f"{burst:,.0f} {unit}", at, under]
+
+    lines = [line("HBM copy", roofs["hbm_copy_gbps"], "GB/s", "", "hbm_copy", lasting["hbm_copy_gbps"]),
+             line("HBM read", roofs["hbm_read_gbps"], "GB/s", "", "", None),
+             line("HBM write", roofs["hbm_write_gbps"], "GB/s", "", "", None),
+             line("L2 read", units["l2_read_gbps"], "GB/s", "", "", None),
+             line("shared memory read", units["smem_read_gbps"], "GB/s", "", "", None)]
+    for title, rates, key in (("matrix product", roofs["gemm_tflops"], "gemm"),
+                              ("tensor loop", units["tensor_tflops"], "tensor")):
+        for dtype, rate in sorted(rates.items()):
+            lines.append(line(f"{title} {dtype}", rate, "TFLOPS", f"{key}.{dtype}", f"{key}.{dtype}",
+                              lasting[f"{key}_tflops"].get(dtype)))
+    for dtype, rate in sorted(units["mma_sync_tflops"].items()):
+        lines.append(line(f"`mma.sync` loop {dtype}", rate, "TFLOPS", "", "", None))
+    lines += [line("exponentials", units["exp_gops"], "G/s", "", "", None),
+              line("fp32 multiply-adds", units["fp32_tflops"], "TFLOPS", "", "", None)]
+    for name, key in (("launch: between two events", "event_us"), ("launch: next in a stream", "stream_us"),
+                      ("launch: next in a graph", "graph_us"), ("launch: until the host knows", "host_us")):
+        lines.append(line(name, launch[key], "us", "", "", None))
+    return table(["roof", "burst", "at", "sustained"], lines)
+
+
+def ncu(_, record, __):
+    data = load(record)
+    lines = []
+    for name, title in (("hbm_read_bytes", "HBM bytes read"), ("hbm_write_bytes", "HBM bytes written"),
+                        ("tensor_ops", "tensor operations")):
+        groups = {}
+        for case, counts in data["cases"].items():
+            own, theirs = counts["own"][name], counts["ncu"][name]
+            middle = statistics.median(theirs)
+            apart = max((max(values) - min(values)) / statistics.median(values)
+                        for values in (own, theirs))
+            groups.setdefault(case.split("/")[0], []).append(
+                (abs(statistics.median(own) / middle - 1), apart))
+        for kernel, values in sorted(groups.items()):
+            differences = [value[0] for value in values]
+            worst = max(values)
+            lines.append([title, f"`{kernel}`", str(len(values)),
+                          f"{100 * statistics.median(differences):.3f} %",
+                          f"{100 * worst[0]:.2f} % (spread there {100 * worst[1]:.2f} %)"])
+    seconds = data["cost_seconds"]
+    added = seconds["run_counters"] - seconds["run"]
+    ncu_added = seconds["ncu_run_profile"] - seconds["run_profile"]
+    return table(["figure", "kernel", "cases", "median difference", "largest"], lines) + (
+        f"\nThe counters of suite `{seconds['suite']}` add {added:.1f} s to a run of "
+        f"{seconds['run']:.1f} s ({100 * added / seconds['run']:.0f} %); Nsight Compute adds "
+        f"{ncu_added:.1f} s for the same metrics of the same cases, {ncu_added / added:.1f} times as "
+        "much.\n")
+
+
+def timers(_, record, __):
+    data = load(record)
+    lines = []
+    for case in data["cases"]:
+        ours = statistics.median(case["rooflash"])
+        cells = [case["case"], f"{ours:.4g}"]
+        for timer in ("do_bench", "events"):
+            theirs = statistics.median(case[timer])
+            cells.append(f"{theirs:.4g} ({100 * (theirs / ours - 1):+.1f} %)")
+        lines.append(cells)
+    return table(["case", "rooflash, us", "do_bench", "plain events"], lines)
+
+
+MAKERS = {"result": result, "rows": rows, "model": model, "repeat": repeat, "sustained": sustained,
+          "ceilings": ceilings, "ncu": ncu, "timers": timers}
 
 
 def default_files():
@@ -115,6 +259,8 @@ def main():
             sys.exit(f"readme_table.py: {path} has no marker")
 
         def filled(match, path=path):
+            if match["kind"] not in MAKERS:
+                sys.exit(f"readme_table.py: {path}: no marker is called {match['kind']}")
             made = MAKERS[match["kind"]](arguments.rooflash, path.parent / match["record"],
                                          match["cases"].split())
             return f"{match[1]}\n{made}\n<!-- /generated -->"
