@@ -5,14 +5,19 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/comparison.hpp"
 #include "cli/flags.hpp"
 #include "cli/outputs.hpp"
+#include "cli/report_comparison.hpp"
+#include "cli/sweep_flags.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "record/reader.hpp"
 #include "record/writer.hpp"
+#include "report/formats.hpp"
 #include "report/html.hpp"
+#include "report/plot.hpp"
 #include "report/table.hpp"
 
 namespace rooflash {
@@ -21,7 +26,11 @@ namespace {
 struct ReportFlags {
   std::vector<std::string> records;
   std::vector<std::string> outputs;
+  std::vector<std::string> filters;
   std::string title;
+  std::string theme = "auto";
+  std::string format;  // "" prints the table where nothing else is asked for
+  bool plot = false;
 };
 
 // Refuses what would fail, or overwrite a record that is read, before anything is written.
@@ -41,24 +50,50 @@ void check_flags(const ReportFlags& flags) {
   check_outputs(flags.outputs);
 }
 
+std::string html_page(const std::vector<Record>& records, const ReportFlags& flags) {
+  HtmlOptions options;
+  options.title = flags.title;
+  options.theme = flags.theme;
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    options.comparisons.push_back(report_comparison(compare(records.front(), records[i], {}),
+                                                    "run 1", fmt::format("run {}", i + 1)));
+  }
+  return html_report(records, options);
+}
+
+std::string text_of(const Record& record, const std::string& format, const Context& context) {
+  if (format == "md") return render_markdown(record);
+  if (format == "csv") return render_csv(record);
+  if (format == "json") return record_text(record);
+  return render_table(record, table_options(context.color));
+}
+
 int report(const Context& context, const ReportFlags& flags) {
+  require_choice(flags.theme, "--theme", {"auto", "light", "dark"});
+  if (!flags.format.empty()) {
+    require_choice(flags.format, "--format", {"table", "md", "csv", "json"});
+  }
+  if (flags.records.size() > 1 && (flags.format == "csv" || flags.format == "json")) {
+    throw UsageError(fmt::format("--format {} takes one record", flags.format),
+                     "give one record, or --format table or md");
+  }
   std::vector<Record> records;
-  for (const std::string& path : flags.records) records.push_back(read_record(path));
+  for (const std::string& path : flags.records) {
+    records.push_back(read_filtered(path, flags.filters));
+  }
   check_flags(flags);
   for (const std::string& output : flags.outputs) {
     if (output.ends_with(".html")) {
-      HtmlOptions options;
-      options.title = flags.title;
-      write_file_atomic(output, html_report(records, options));
+      write_file_atomic(output, html_page(records, flags));
     } else {
       write_outputs(records.front(), {output});
     }
     if (!context.quiet) print_message("saved " + printable(output));
   }
-  if (flags.outputs.empty()) {
-    for (const Record& record : records) {
-      print_result(render_table(record, table_options(context.color)));
-    }
+  const bool text = !flags.format.empty() || (flags.outputs.empty() && !flags.plot);
+  for (const Record& record : records) {
+    if (text) print_result(text_of(record, flags.format, context));
+    if (flags.plot) print_result(render_plot(record, table_options(context.color)));
   }
   return 0;
 }
@@ -67,13 +102,21 @@ int report(const Context& context, const ReportFlags& flags) {
 
 void add_report(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("report", "a record as HTML, Markdown, CSV or a table");
-  command->footer("Example: rooflash report out/a.json -o out/a.html");
+  command->footer(
+      "Examples: rooflash report out/a.json -o out/a.html\n"
+      "          rooflash report out/base.json out/new.json -o out/both.html   (compares them)\n"
+      "          rooflash report out/a.json --plot -f dtype:bf16");
   auto flags = std::make_shared<ReportFlags>();
   command->add_option("RECORD", flags->records, "records of rooflash run; - reads stdin")
       ->required();
   add_repeatable(*command, "-o,--output", flags->outputs,
                  "FILE.html, .md, .csv or .json (repeatable); none: the table on stdout");
+  add_repeatable(*command, "-f,--filter", flags->filters,
+                 "only the rows that match: 'kernel:fa2 seqlen:>=4k -causal:true' (repeatable)");
+  command->add_option("--format", flags->format, "on stdout: table, md, csv or json");
+  command->add_flag("--plot", flags->plot, "a roofline on stdout, in characters");
   command->add_option("--title", flags->title, "of the HTML report");
+  command->add_option("--theme", flags->theme, "of the HTML report: auto (default), light or dark");
   command->callback(
       [&context, flags] { context.action = [&, flags] { return report(context, *flags); }; });
 }

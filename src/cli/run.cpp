@@ -15,6 +15,7 @@
 #include "core/shell.hpp"
 #include "core/units.hpp"
 #include "record/writer.hpp"
+#include "report/plot.hpp"
 #include "report/table.hpp"
 #include "worker/driver/interrupt.hpp"
 
@@ -37,6 +38,7 @@ struct RunFlags {
   bool resume = false;
   bool dry_run = false;
   bool no_progress = false;
+  bool plot = false;
 };
 
 RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devices) {
@@ -93,6 +95,9 @@ int run(const Context& context, const RunFlags& flags) {
   const SweepResult result = run_sweep(run);
   print_result(flags.json ? record_text(result.record)
                           : render_table(result.record, table_options(context.color)));
+  if (flags.plot && !flags.json) {
+    print_result("\n" + render_plot(result.record, table_options(context.color)));
+  }
   if (!context.quiet) {
     std::vector<std::string> shown;
     for (const std::string& path : run.outputs) shown.push_back(printable(path));
@@ -143,6 +148,8 @@ void add_run(CLI::App& app, Context& context) {
                  "FILE.json, .csv, .md or .html (repeatable)")
       ->group(kOutput);
   command->add_flag("--json", flags->json, "the record on stdout instead of the table")
+      ->group(kOutput);
+  command->add_flag("--plot", flags->plot, "a roofline in characters after the table")
       ->group(kOutput);
   command->add_flag("--resume", flags->resume, "go on with an interrupted run")->group(kOutput);
   command->add_flag("--dry-run", flags->dry_run, "print the cases and run nothing")->group(kOutput);

@@ -31,6 +31,19 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
+// Whether the terminal takes UTF-8, by the variables that say so, first one first. Files and pipes
+// always get it.
+bool takes_utf8(int fd) {
+  if (isatty(fd) == 0) return true;
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    if (!is_set(variable)) continue;
+    const std::string_view name = std::getenv(variable);
+    return name.find("UTF-8") != std::string_view::npos ||
+           name.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
 }  // namespace
 
 void print_result(std::string_view text) {
@@ -57,6 +70,7 @@ TableOptions table_options(const std::string& color) {
   const bool dumb = term != nullptr && std::string_view(term) == "dumb";
   options.color = color == "always" ||
                   (color == "auto" && isatty(STDOUT_FILENO) && !is_set("NO_COLOR") && !dumb);
+  options.ascii = !takes_utf8(STDOUT_FILENO);
   return options;
 }
 

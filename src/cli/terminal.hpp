@@ -19,7 +19,7 @@ void print_message(std::string_view text);
 void print_error(std::string_view what, std::string_view hint);
 
 // How tables look on this stdout. `color` is auto, always or never; auto colours a terminal unless
-// NO_COLOR is set or TERM is dumb.
+// NO_COLOR is set or TERM is dumb. A terminal whose locale is not UTF-8 gets ASCII alone.
 TableOptions table_options(const std::string& color);
 
 // Columns of the terminal on `fd`, else COLUMNS, either at least 40; else 100.
