@@ -49,7 +49,7 @@ double hbm_bytes(const Traffic& traffic, const L2Cache& cache) {
   double written = 0;
   for (const Stream& stream : traffic.streams) {
     live += live_bytes(stream, traffic, running);
-    written += static_cast<double>(stream.write_bytes);
+    written += static_cast<double>(std::min(stream.write_bytes, stream.unique_bytes));
   }
   const auto capacity = static_cast<double>(cache.capacity_bytes);
   const double too_much = live > capacity ? 1 - capacity / live : 0;

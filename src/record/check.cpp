@@ -137,6 +137,9 @@ class RowCheck {
     not_negative("model.pairs", OptInt(row_.model.pairs));
     not_negative("model.flops", OptDouble(row_.model.flops));
     not_negative("model.compulsory_bytes", OptInt(row_.model.compulsory_bytes));
+    not_negative("model.predicted_sm_l2_bytes", row_.model.predicted_sm_l2_bytes);
+    not_negative("model.predicted_hbm_bytes", row_.model.predicted_hbm_bytes);
+    not_negative("model.predicted_time_us", row_.model.predicted_time_us);
     not_negative("memory.workspace_bytes", row_.memory.workspace_bytes);
     not_negative("memory.peak_bytes", row_.memory.peak_bytes);
     not_negative("memory.needed_bytes", row_.memory.needed_bytes);

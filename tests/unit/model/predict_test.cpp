@@ -50,6 +50,12 @@ TEST(L2Model, ASmallOutputStaysInL2) {
   EXPECT_DOUBLE_EQ(hbm_bytes(t, {60 * kMiB, 132}), 2.0 * (2 + 1) * kMiB);
 }
 
+TEST(L2Model, WhatIsWrittenTwiceIsLeftInL2Once) {
+  Traffic t = copy(kMiB, 8);
+  t.streams.push_back({"scores", kMiB, 2 * kMiB, 2 * kMiB, 1});
+  EXPECT_DOUBLE_EQ(hbm_bytes(t, {60 * kMiB, 132}), 1.0 * kMiB);
+}
+
 TEST(L2Model, LessCacheNeverCostsFewerBytesAndStaysWithinTheTraffic) {
   const Traffic t = fused(64, 64, 4 * kMiB, 8 * kMiB);
   const double unique = 64.0 * 16 * kMiB;

@@ -218,6 +218,8 @@ INSTANTIATE_TEST_SUITE_P(
               "r.json: rows[0].time_us.ci95: does not enclose the median"},
         Fault{"/rows/0/clock_mhz/samples", "[1700]",
               "r.json: rows[0].clock_mhz.samples: not as many as the time samples"},
+        Fault{"/rows/0/model/predicted_hbm_bytes", "-1",
+              "r.json: rows[0].model.predicted_hbm_bytes: is negative"},
         Fault{"/rows/0/memory/peak_bytes", "-1", "r.json: rows[0].memory.peak_bytes: is negative"},
         Fault{"/rows/0/problem/heads_kv", "5",
               "r.json: rows[0].problem: heads_q 16 is not a multiple of heads_kv 5"},
