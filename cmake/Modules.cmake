@@ -14,6 +14,13 @@ if(ROOFLASH_SANITIZE)
                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   add_link_options(-fsanitize=address,undefined)
 endif()
+if(ROOFLASH_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR ROOFLASH_CUDA)
+    message(FATAL_ERROR "ROOFLASH_FUZZ needs -DCMAKE_CXX_COMPILER=clang++ -DROOFLASH_CUDA=OFF")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()
 
 # rooflash_module(NAME glob... DEPENDS libraries...): static library rooflash_NAME. A folder with no
 # sources yet gives an interface library.
@@ -45,9 +52,11 @@ rooflash_module(statistics SOURCES src/measure/statistics.cpp DEPENDS rooflash_c
 rooflash_module(sweep SOURCES src/sweep/*.cpp DEPENDS rooflash_registry rooflash_model rooflash_record)
 rooflash_module(report SOURCES src/report/*.cpp DEPENDS rooflash_record ZLIB::ZLIB)
 rooflash_module(gate SOURCES src/gate/*.cpp DEPENDS rooflash_record rooflash_statistics)
+rooflash_module(history SOURCES src/history/*.cpp DEPENDS rooflash_gate)
+rooflash_module(export SOURCES src/export/*.cpp DEPENDS rooflash_report rooflash_history)
 rooflash_module(worker_driver SOURCES src/worker/*.cpp src/worker/driver/*.cpp
                 DEPENDS rooflash_sweep rooflash_model rooflash_record Threads::Threads)
-rooflash_module(cli SOURCES src/cli/*.cpp DEPENDS rooflash_sweep rooflash_report rooflash_gate rooflash_worker_driver cli11)
+rooflash_module(cli SOURCES src/cli/*.cpp DEPENDS rooflash_sweep rooflash_export rooflash_worker_driver cli11)
 # Needs a registry beside it: rooflash_registry, or rooflash_cuda with the kernels bound.
 rooflash_module(worker_loop SOURCES src/worker/*.cpp src/worker/loop/*.cpp src/sweep/repro.cpp
                 DEPENDS rooflash_model rooflash_verify rooflash_record rooflash_statistics rooflash_kernels

@@ -38,6 +38,10 @@ forbid "kernels/ sees of src/ only core/" "#include \"($not_core)/" kernels
 forbid "report/ sees only core/ and record/" "#include \"(($not_core_record)/|kernel\.hpp|registry\.hpp)" src/report
 forbid "gate/ sees only core/, record/ and the statistics" \
   "#include \"(($not_core_record_gate)/|measure/(?!statistics)|kernel\.hpp|registry\.hpp)" src/gate
+forbid "history/ sees only core/, record/, the statistics and what makes two rows the same case" \
+  "#include \"(?!(core|record|history)/|measure/statistics|gate/match)" src/history
+forbid "export/ sees only core/, record/, report/, history/ and what makes two rows the same case" \
+  "#include \"(?!(core|record|report|history|export)/|gate/match)" src/export
 forbid "core/ sees only core/" "#include \"(?!core/).*/" src/core
 
 for family in "${families[@]}"; do
@@ -47,7 +51,7 @@ for family in "${families[@]}"; do
   fi
 done
 
-driver=(src/main.cpp src/core src/cli src/sweep src/model src/record src/report src/gate
+driver=(src/main.cpp src/core src/cli src/sweep src/model src/record src/report src/gate src/history src/export
         src/worker/driver src/worker/loop kernels/kernel.cpp kernels/kernel.hpp kernels/registry.cpp
         kernels/registry.hpp)
 for host in kernels/*/host.cpp kernels/*/variants.hpp; do driver+=("$host"); done

@@ -3,6 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/flags.hpp"
+#include "cli/settings.hpp"
+#include "cli/sweep_flags.hpp"
 #include "cli/terminal.hpp"
 #include "core/build_info.hpp"
 #include "core/error.hpp"
@@ -73,6 +76,12 @@ std::vector<std::string> names_known_to(const CLI::App& app, bool flags) {
                    flag && !hint.starts_with("did you") ? help : hint);
 }
 
+int run_action(const Context& context) {
+  if (!context.action) throw UsageError("no command given", "see `rooflash --help`");
+  require_choice(context.color, "--color", {"auto", "always", "never"});
+  return context.action();
+}
+
 }  // namespace
 
 int run_command_line(const std::vector<std::string>& argv) {
@@ -90,16 +99,21 @@ int run_command_line(const std::vector<std::string>& argv) {
   app.set_version_flag(
       "--version", [] { return version_text(); }, "version, commit and build");
   app.add_flag("-q,--quiet", context.quiet, "no messages and no progress, only the result");
-  app.add_option("--color", context.color, "auto, always or never; NO_COLOR is honoured")
+  add_choice(app, "--color", context.color, {"auto", "always", "never"}, "NO_COLOR is honoured")
       ->capture_default_str();
   add_run(app, context);
   add_report(app, context);
   add_compare(app, context);
   add_gate(app, context);
+  add_export(app, context);
+  add_history(app, context);
   add_list(app, context);
   add_verify(app, context);
   add_doctor(app, context);
   add_ceilings(app, context);
+  add_config(app, context);
+  add_completion(app, context);
+  Settings settings(app);
   try {
     // CLI11 takes the arguments in reverse order.
     app.parse(std::vector<std::string>(argv.rbegin(), argv.rend() - 1));
@@ -112,14 +126,16 @@ int run_command_line(const std::vector<std::string>& argv) {
   } catch (const CLI::ParseError& error) {
     fail_parse(app, error);
   }
-  if (context.color != "auto" && context.color != "always" && context.color != "never") {
-    throw UsageError(
-        fmt::format("--color: '{}' is not one of auto, always, never", printable(context.color)));
+  settings.apply();
+  context.settings = &settings;
+  try {
+    return run_action(context);
+  } catch (const UsageError& error) {
+    // What the user did not type may be what is wrong.
+    const std::string origin = settings.hint(error.what());
+    if (origin.empty()) throw;
+    throw UsageError(error.what(), error.hint().empty() ? origin : error.hint() + "\n" + origin);
   }
-  if (!context.action) {
-    throw UsageError("no command given", "see `rooflash --help`");
-  }
-  return context.action();
 }
 
 }  // namespace rooflash

@@ -12,12 +12,15 @@ class App;
 
 namespace rooflash {
 
+class Settings;
+
 // What every subcommand shares.
 struct Context {
   std::vector<std::string> argv;
   bool quiet = false;
   std::string color = "auto";   // auto | always | never
-  std::function<int()> action;  // returns the exit code; throws Error
+  const Settings* settings = nullptr;  // set once the command line is parsed
+  std::function<int()> action;         // returns the exit code; throws Error
 };
 
 void add_run(CLI::App& app, Context& context);
@@ -25,6 +28,10 @@ void add_list(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_compare(CLI::App& app, Context& context);
 void add_gate(CLI::App& app, Context& context);
+void add_export(CLI::App& app, Context& context);
+void add_history(CLI::App& app, Context& context);
+void add_config(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_ceilings(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);

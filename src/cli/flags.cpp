@@ -1,6 +1,7 @@
 #include "cli/flags.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 
@@ -15,6 +16,11 @@ CLI::Option* add_repeatable(CLI::App& app, const std::string& names,
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+CLI::Option* add_choice(CLI::App& app, const std::string& names, std::string& value,
+                        const std::vector<std::string>& choices, const std::string& help) {
+  return app.add_option(names, value, help)->type_name(fmt::format("{}", fmt::join(choices, "|")));
 }
 
 double parse_limit(std::string_view text, std::string_view flag) {

@@ -79,6 +79,17 @@ void check_outputs(const std::vector<std::string>& paths) {
   }
 }
 
+void check_output_file(const std::string& path, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    if (input != "-" && same_file(input, path)) {
+      throw UsageError(fmt::format("-o {}: this record is an input", printable(path)),
+                       "choose another path with -o");
+    }
+  }
+  make_folder(path);
+  check_output_path(path);
+}
+
 void write_outputs(const Record& record, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     make_folder(path);  // it may have been removed during the run

@@ -17,6 +17,10 @@ bool same_file(const std::string& a, const std::string& b);
 // UsageError.
 void check_outputs(const std::vector<std::string>& paths);
 
+// The same for one file of any name that is made from `inputs` ("-" is stdin), none of which it may
+// replace.
+void check_output_file(const std::string& path, const std::vector<std::string>& inputs);
+
 // Writes the record to each path: .json, .csv, .md, .html. Each file is replaced whole or not at
 // all. Throws UsageError.
 void write_outputs(const Record& record, const std::vector<std::string>& paths);

@@ -1,31 +1,11 @@
 #include <fmt/format.h>
 
-#include <charconv>
-
-#include "core/units.hpp"
+#include "report/escape.hpp"
 #include "report/formats.hpp"
 #include "report/roofs.hpp"
 
 namespace rooflash {
 namespace {
-
-// A field as RFC 4180 has it. Text of the record may come from anywhere: what is unsafe to show
-// stands as \xNN, and a text that a spreadsheet would run as a formula begins with a quote.
-std::string field(std::string_view text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const bool is_number = !text.empty() && std::from_chars(text.data(), end, number).ptr == end;
-  const bool formula = !text.empty() && !is_number &&
-                       std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
-  std::string shown = (formula ? "'" : "") + printable(text, std::string_view::npos);
-  if (shown.find_first_of(",\"") == std::string::npos) return shown;
-  std::string out = "\"";
-  for (const char c : shown) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
-}
 
 template <class Value>
 std::string number(const std::optional<Value>& value) {
@@ -137,7 +117,7 @@ std::string render_csv(const Record& record) {
   const auto write = [&](auto text_of) {
     for (const Column& column : kColumns) {
       if (&column != kColumns) out += ',';
-      out += field(text_of(column));
+      out += csv_field(text_of(column));
     }
     out += "\r\n";
   };

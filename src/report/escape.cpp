@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 
+#include "core/units.hpp"
 #include "core/utf8.hpp"
 
 namespace rooflash {
@@ -90,6 +92,22 @@ std::string script_json_string(std::string_view text) {
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return escape_script_json(out += '"');
+}
+
+std::string csv_field(std::string_view text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const bool is_number = !text.empty() && std::from_chars(text.data(), end, number).ptr == end;
+  const bool formula = !text.empty() && !is_number &&
+                       std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
+  std::string shown = (formula ? "'" : "") + printable(text, std::string_view::npos);
+  if (shown.find_first_of(",\"") == std::string::npos) return shown;
+  std::string out = "\"";
+  for (const char c : shown) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
 }
 
 std::string escape_anchor(std::string_view text) {

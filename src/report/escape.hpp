@@ -18,6 +18,10 @@ std::string escape_script_json(std::string_view json);
 // has no JSON escape, becomes U+FFFD. For the cells of tables: it changes the value.
 std::string script_json_string(std::string_view text);
 
+// A field as RFC 4180 has it. What is unsafe to show stands as \xNN, and a text that a spreadsheet
+// would run as a formula begins with a quote.
+std::string csv_field(std::string_view text);
+
 // For an id or a fragment: every character outside [A-Za-z0-9/._@-] becomes '_'.
 std::string escape_anchor(std::string_view text);
 

@@ -1,0 +1,99 @@
+#include "history/series.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "gate/match.hpp"
+
+namespace rooflash {
+namespace {
+
+// "2026-01-31T09:05:00Z": texts of this form are in the order of their dates.
+bool is_utc_date(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:ddZ";
+  if (text.size() != kForm.size()) return false;
+  for (std::size_t i = 0; i < kForm.size(); ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(text[i])) != 0;
+    if (kForm[i] == 'd' ? !digit : text[i] != kForm[i]) return false;
+  }
+  return true;
+}
+
+SeriesKey key_of(const Record& record, const Row& row) {
+  return {row.case_id,          row.definition_hash, device_class(record, row),
+          row.model.convention, row.time_us->l2,     row.time_us->power};
+}
+
+OptDouble hbm_bytes(const Row& row) {
+  if (row.simulated) return row.model.predicted_hbm_bytes;
+  if (!row.counters.hbm_read_bytes || !row.counters.hbm_write_bytes) return std::nullopt;
+  return *row.counters.hbm_read_bytes + *row.counters.hbm_write_bytes;
+}
+
+SeriesPoint point_of(const std::vector<const Row*>& rows) {
+  SeriesPoint point;
+  std::vector<double> times;
+  std::vector<double> bytes;
+  for (const Row* row : rows) {
+    times.push_back(row->time_us->median);
+    if (const OptDouble counted = hbm_bytes(*row)) bytes.push_back(*counted);
+  }
+  point.time_us = median(times);
+  point.ci95 = rows.size() > 1 ? median_ci95(times)
+                               : Interval{rows[0]->time_us->ci95_low, rows[0]->time_us->ci95_high};
+  point.rows = std::ssize(rows);
+  point.tflops = rows[0]->model.flops / point.time_us * 1e-6;
+  if (!bytes.empty()) point.hbm_bytes = median(bytes);
+  return point;
+}
+
+}  // namespace
+
+bool is_implausible(const Row& row) {
+  return std::find(row.flags.begin(), row.flags.end(), "implausible") != row.flags.end();
+}
+
+bool has_usable_time(const Row& row) {
+  return row.status == Status::ok && row.time_us && !is_implausible(row);
+}
+
+void SeriesBuilder::add(const Record& record, const std::string& name) {
+  const std::string& date = record.environment.date;
+  if (!is_utc_date(date)) {
+    throw UsageError(name + ": environment.date: \"" + printable(date, 60) +
+                     "\" is not of the form 2026-01-31T09:05:00Z");
+  }
+  std::map<SeriesKey, std::vector<const Row*>> cases;
+  for (const Row& row : record.rows) {
+    if (has_usable_time(row)) cases[key_of(record, row)].push_back(&row);
+  }
+  for (const auto& [key, rows] : cases) {
+    Series& series = series_[key];
+    series.key = key;
+    series.kernel = rows[0]->kernel;
+    series.simulated = rows[0]->simulated;
+    SeriesPoint point = point_of(rows);
+    point.date = date;
+    point.commit = record.tool.commit;
+    point.dirty = record.tool.dirty;
+    point.record = name;
+    series.points.push_back(std::move(point));
+  }
+}
+
+std::vector<Series> SeriesBuilder::take() {
+  std::vector<Series> all;
+  for (auto& [key, series] : series_) {
+    std::sort(series.points.begin(), series.points.end(),
+              [](const SeriesPoint& a, const SeriesPoint& b) {
+                return std::tie(a.date, a.record) < std::tie(b.date, b.record);
+              });
+    all.push_back(std::move(series));
+  }
+  series_.clear();
+  return all;
+}
+
+}  // namespace rooflash
