@@ -8,10 +8,12 @@ namespace rooflash::naive {
 inline constexpr int kSoftmaxKept = 16384;     // scores of a row that are kept in shared memory
 inline constexpr int kSoftmaxResident = 1024;  // threads of an SM
 
-// Threads for a row of `keys` scores: a warp, four or sixteen.
+// Threads for a row of `keys` scores: 32 keys each at most, up to sixteen warps.
 constexpr int softmax_threads(std::int64_t keys) {
-  if (keys <= 1024) return 32;
-  return keys <= 4096 ? 128 : 512;
+  for (const int threads : {32, 128, 256}) {
+    if (keys <= std::int64_t{threads} * 32) return threads;
+  }
+  return 512;
 }
 
 // Scores of the row that are kept at once, a multiple of every pack.

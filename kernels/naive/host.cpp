@@ -1,7 +1,7 @@
 // The unfused baseline on the CPU: S = scale Q K^T as a blocked GEMM, a softmax pass over the rows
 // of S in place, O = P V as a blocked GEMM. S and P stay in slow memory in the input dtype, as in
-// PyTorch's eager code, and take O(N^2) of it. Masks are applied in the softmax pass, so masked
-// scores are computed, written and read like all others.
+// PyTorch's eager code, and take O(N^2) of it. Masks are applied in the softmax pass: masked
+// scores are computed and written, and not read.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -100,26 +100,32 @@ float softmax_row(const Problem& p, std::int64_t row, float* scores, SramTile& c
   const std::int64_t width = chunk.cols();
   float maximum = -std::numeric_limits<float>::infinity();
   float sum = 0.0F;
-  for (std::int64_t first = 0; first < p.seqlen_kv; first += width) {
-    const std::int64_t cols = std::min(width, p.seqlen_kv - first);
-    memory.load(chunk, scores + first, 1, cols, p.seqlen_kv, p.dtype);
-    const std::int64_t begin = std::max(keys.begin, first);
-    const std::int64_t end = std::min(keys.end, first + cols);
-    if (begin >= end) continue;
-    const float old_maximum = maximum;
-    for (std::int64_t j = begin; j < end; ++j) {
-      maximum = std::max(maximum, chunk.at(0, j - first));
+  // The part of the visible keys in [first, first + width), loaded to the chunk's beginning.
+  const auto part_at = [&](std::int64_t first, bool load) {
+    const KeyRange part{std::max(keys.begin, first),
+                        std::min({keys.end, first + width, p.seqlen_kv})};
+    if (load && part.begin < part.end) {
+      memory.load(chunk, scores + part.begin, 1, part.end - part.begin, p.seqlen_kv, p.dtype);
     }
+    return part;
+  };
+  for (std::int64_t first = 0; first < p.seqlen_kv; first += width) {
+    const KeyRange part = part_at(first, true);
+    if (part.begin >= part.end) continue;
+    const std::int64_t count = part.end - part.begin;
+    const float old_maximum = maximum;
+    for (std::int64_t i = 0; i < count; ++i) maximum = std::max(maximum, chunk.at(0, i));
     sum *= std::exp(old_maximum - maximum);
-    for (std::int64_t j = begin; j < end; ++j) sum += std::exp(chunk.at(0, j - first) - maximum);
+    for (std::int64_t i = 0; i < count; ++i) sum += std::exp(chunk.at(0, i) - maximum);
   }
   for (std::int64_t first = 0; first < p.seqlen_kv; first += width) {
+    const KeyRange part = part_at(first, !fits);
     const std::int64_t cols = std::min(width, p.seqlen_kv - first);
-    if (!fits) memory.load(chunk, scores + first, 1, cols, p.seqlen_kv, p.dtype);
-    for (std::int64_t j = first; j < first + cols; ++j) {
-      const bool visible = keys.begin <= j && j < keys.end;
-      float& value = chunk.at(0, j - first);
-      value = visible ? std::exp(value - maximum) / sum : 0.0F;
+    // From the last key, because a weight's place is never before its score's.
+    for (std::int64_t j = first + cols; j-- > first;) {
+      const bool visible = part.begin <= j && j < part.end;
+      chunk.at(0, j - first) =
+          visible ? std::exp(chunk.at(0, j - part.begin) - maximum) / sum : 0.0F;
     }
     memory.store(chunk, scores + first, 1, cols, p.seqlen_kv, p.dtype);
   }
@@ -199,7 +205,13 @@ Traffic traffic(const Problem& p, Tile tile) {
   const std::int64_t v_tiles = ceil_div(p.headdim_v, width);
   const std::int64_t depth = depth_of(tile);
   const std::int64_t scores = workspace_bytes(p);
-  const std::int64_t softmax_reads = row_fits(p, tile) ? 1 : 2;
+  // The softmax reads the scores of visible keys alone, and writes all weights.
+  std::int64_t visible = 0;
+  for (std::int64_t row = 0; row < p.seqlen_q; ++row) {
+    const KeyRange keys = visible_keys(p, row);
+    visible += std::max<std::int64_t>(0, keys.end - keys.begin);
+  }
+  const std::int64_t softmax_reads = (row_fits(p, tile) ? 1 : 2) * heads * visible * bytes;
   Traffic result;
   result.streams = {
       read_stream("q", q_elements(p) * bytes, q_elements(p) * bytes * kv_tiles, kv_tiles),
@@ -207,7 +219,7 @@ Traffic traffic(const Problem& p, Tile tile) {
                   q_tiles),
       read_stream("v", v_elements(p) * bytes, heads * p.seqlen_kv * p.headdim_v * bytes * o_tiles,
                   o_tiles),
-      {"scores", scores, scores * (softmax_reads + v_tiles), 2 * scores, 1},
+      {"scores", scores, softmax_reads + scores * v_tiles, 2 * scores, 1},
       write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype))),
       write_stream("lse", lse_elements(p) * 4),
   };
@@ -227,7 +239,7 @@ Traffic traffic(const Problem& p, Tile tile) {
 
   Stage softmax;
   softmax.name = "softmax";
-  softmax.sm_l2_bytes = static_cast<double>(scores * (softmax_reads + 1) + lse_elements(p) * 4);
+  softmax.sm_l2_bytes = static_cast<double>(softmax_reads + scores + lse_elements(p) * 4);
   softmax.exp_ops = elements * 2.0;    // for the sum, and for the weight
   softmax.fp32_ops = elements * 12.0;  // masks, exponents, maximum, sum, quotient, conversions
   softmax.tiles = static_cast<double>(heads * p.seqlen_q);

@@ -159,6 +159,7 @@ struct Part {
   }
   __device__ __forceinline__ void load() const {
     for_each([&](int key, Word<T, kWidth>& word) {
+      if (key + kWidth <= begin || end <= key) return;  // wholly masked: never looked at
       word = *reinterpret_cast<const Word<T, kWidth>*>(scores + key);
     });
   }
@@ -256,6 +257,8 @@ SoftmaxKernel softmax_kernel(std::int64_t keys) {
       return packs ? rf_naive_softmax<T, 32, kPack> : rf_naive_softmax<T, 32, 1>;
     case 128:
       return packs ? rf_naive_softmax<T, 128, kPack> : rf_naive_softmax<T, 128, 1>;
+    case 256:
+      return packs ? rf_naive_softmax<T, 256, kPack> : rf_naive_softmax<T, 256, 1>;
     default:
       return packs ? rf_naive_softmax<T, 512, kPack> : rf_naive_softmax<T, 512, 1>;
   }

@@ -113,16 +113,16 @@ TEST_F(Predict, StagesFollowEachOther) {
 TEST_F(Predict, TensorBoundRunTakesTheRateOfItsInstructions) {
   Traffic t;
   t.stages = {stage(132 * 100)};
-  t.stages[0].tensor_ops = 791e12;
+  t.stages[0].tensor_ops = 793e12;
   t.stages[0].path = TensorPath::wgmma;
   const Prediction fast = predict(problem_, t, h200_);
   EXPECT_EQ(fast.bound, "tensor");
   EXPECT_NEAR(fast.time_us, 1e6, 10);
   t.stages[0].path = TensorPath::mma_sync;
   const double mma_sync = 989.4 * h200_.mma_sync_share * load_clock_mhz(h200_) / 1980;
-  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 791 / mma_sync * 1e6, 10);
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 793 / mma_sync * 1e6, 10);
   t.stages[0].path = TensorPath::none;
-  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 791 / 66.9 * 1e6, 100);
+  EXPECT_NEAR(predict(problem_, t, h200_).time_us, 793 / 66.9 * 1e6, 100);
 }
 
 TEST_F(Predict, UnitsOverlapOnlyBehindAsynchronousProducts) {
@@ -132,13 +132,13 @@ TEST_F(Predict, UnitsOverlapOnlyBehindAsynchronousProducts) {
   const double clocks_per_us = 132 * load_clock_mhz(h200_);
   s.exp_ops = 16 * clocks_per_us * 2000;   // 2 ms of the exponential units
   s.fp32_ops = 128 * clocks_per_us * 500;  // and half a millisecond of the fp32 units
-  s.tensor_ops = 791e9;                    // and one of the tensor cores
+  s.tensor_ops = 793e9;                    // and one of the tensor cores
   s.path = TensorPath::wgmma;
   const Prediction overlapped = predict(problem_, t, h200_);
   EXPECT_EQ(overlapped.bound, "exp");
   EXPECT_NEAR(overlapped.time_us, 2500 + h200_.launch_us, 1e-6);
   s.path = TensorPath::mma_sync;
-  const double tensor_us = 0.791e6 / (989.4 * h200_.mma_sync_share * load_clock_mhz(h200_) / 1980);
+  const double tensor_us = 0.793e6 / (989.4 * h200_.mma_sync_share * load_clock_mhz(h200_) / 1980);
   EXPECT_NEAR(predict(problem_, t, h200_).time_us, (2500 + tensor_us) * 3.0 / 4.0 + h200_.launch_us,
               1e-6);
   // Never less than the busiest unit alone.
@@ -150,7 +150,7 @@ TEST_F(Predict, UnitsOverlapOnlyBehindAsynchronousProducts) {
 TEST_F(Predict, APartlyFilledWaveCostsAWholeOne) {
   Traffic t;
   t.stages = {stage(132)};
-  t.stages[0].tensor_ops = 791e9;
+  t.stages[0].tensor_ops = 793e9;
   t.stages[0].path = TensorPath::wgmma;
   EXPECT_NEAR(predict(problem_, t, h200_).time_us, 1000 + h200_.launch_us, 1e-6);
   t.stages[0].tiles = 133;
