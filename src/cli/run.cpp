@@ -131,11 +131,15 @@ void add_run(CLI::App& app, Context& context) {
   const auto option = [&](const char* name, std::string& value, const char* help) {
     command->add_option(name, value, help)->group(kMeasure);
   };
-  option("--verify", flags->verify, "on (default), off, or only: no timing");
-  option("--l2", flags->l2, "cold (default: flushed before each sample) or warm");
-  option("--power", flags->power,
-         "burst (default) or sustained: busy for seconds before and between samples");
-  option("--counters", flags->counters, "hbm (default) or none");
+  const auto choice = [&](const char* name, std::string& value,
+                          const std::vector<std::string>& choices, const char* help) {
+    add_choice(*command, name, value, choices, help)->group(kMeasure);
+  };
+  choice("--verify", flags->verify, {"on", "off", "only"}, "default on; only: no timing");
+  choice("--l2", flags->l2, {"cold", "warm"}, "default cold: flushed before each sample");
+  choice("--power", flags->power, {"burst", "sustained"},
+         "default burst; sustained: busy for seconds before and between samples");
+  choice("--counters", flags->counters, {"hbm", "none"}, "default hbm");
   option("--min-samples", flags->min_samples, "at least so many samples (default 10x)");
   option("--max-noise", flags->max_noise, "stop when the median is known to within this (0.5%)");
   option("--max-time", flags->max_time, "of sampling one case (default 400ms)");

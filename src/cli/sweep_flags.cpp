@@ -107,7 +107,7 @@ void add_sweep_flags(CLI::App& app, SweepFlags& flags,
   add_repeatable(app, "--device", flags.devices,
                  "auto (default), all, 0,1, cuda:N, sim:GPU; several run side by side")
       ->group(kGroup);
-  app.add_option("--order", flags.order, "shuffle (default) or grid")->group(kGroup);
+  add_choice(app, "--order", flags.order, {"shuffle", "grid"}, "default shuffle")->group(kGroup);
   app.add_option("--seed", flags.seed, "of the order and the inputs (default 1)")->group(kGroup);
   app.add_option("--rounds", flags.rounds, "repeats the sweep in fresh workers (default 1)")
       ->group(kGroup);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -50,6 +51,14 @@ SeriesPoint point_of(const std::vector<const Row*>& rows) {
 }
 
 }  // namespace
+
+bool SeriesKey::operator<(const SeriesKey& other) const {
+  const auto tied = [](const SeriesKey& key) {
+    return std::tie(key.case_id, key.definition_hash, key.device_class, key.convention, key.l2,
+                    key.power);
+  };
+  return tied(*this) < tied(other);
+}
 
 bool is_implausible(const Row& row) {
   return std::find(row.flags.begin(), row.flags.end(), "implausible") != row.flags.end();

@@ -19,7 +19,7 @@ struct SeriesKey {
   std::string convention;    // of the FLOP count
   std::string l2;            // cold | warm
   std::string power;         // burst | sustained
-  auto operator<=>(const SeriesKey&) const = default;
+  bool operator<(const SeriesKey& other) const;
 };
 
 // A case in one record. Of several rounds, and of several GPUs of one class, the median.

@@ -78,6 +78,7 @@ class Bash(unittest.TestCase):
         self.assertEqual(self.complete("export", "--format", "="),
                          self.complete("export", "--format", ""))
         self.assertEqual(self.complete("history", "--color", "a"), ["auto", "always"])
+        self.assertEqual(self.complete("run", "--l2", ""), ["cold", "warm"])
         # Any text may stand here: bash goes on with files.
         self.assertEqual(self.complete("run", "-o", ""), [])
         self.assertEqual(self.complete("report", "a"), [])
@@ -143,7 +144,8 @@ class OtherShells(unittest.TestCase):
                 output("fish", "--no-execute", file.name)
                 offered = output("fish", "--no-config", "-c",
                                  f"source {file.name}; complete -C 'rooflash export --format o'")
-                self.assertEqual(offered.split(), ["openmetrics", "otava-csv"])
+                self.assertEqual([line.split("\t")[0] for line in offered.splitlines()],
+                                 ["openmetrics", "otava-csv"])
 
 
 unittest.main()
