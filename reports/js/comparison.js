@@ -30,7 +30,7 @@ function drawForest(figure) {
     }
     part.append("path").attr("class", "mark").attr("data-n", 1)
         .attr("d", `M${x(row.ratio)},${at}${shapes[verdictShapes[row.verdict] ?? 4]}`);
-    const interval = row.ci95_low === null ? "" : narrow ? "" : ` [${changeText(row.ci95_low)}, ${changeText(row.ci95_high)}]`;
+    const interval = row.ci95_low === null ? ", no interval" : narrow ? "" : ` [${changeText(row.ci95_low)}, ${changeText(row.ci95_high)}]`;
     const name = part.append("text").attr("class", "label").text(cut(row.case, narrow ? 46 : Math.floor((box.left - 20) / 7.5)));
     const value = part.append("text").attr("class", "label minor");
     if (narrow) {

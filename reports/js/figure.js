@@ -90,9 +90,13 @@ function addFigure(container, spec) {
   return figure;
 }
 
+// On paper columns are narrow: charts are drawn for them, so that their text stays readable.
+let printing = false;
+const printWidth = (figure) => figure.node.parentNode.matches(".wide, .single, .samples") ? 640 : 430;
+
 function drawFigure(figure) {
   figure.dirty = false;
-  figure.width = Math.max(300, Math.round(figure.node.clientWidth) || 560);
+  figure.width = printing ? printWidth(figure) : Math.max(300, Math.round(figure.node.clientWidth) || 560);
   figure.height = Math.round(figure.tall ? figure.tall(figure.width, figure) : figure.width > 460 ? figure.width * 0.56 : 290);
   figure.spots = [];
   const {svg, id} = figure;
@@ -328,6 +332,7 @@ function drawRest() {
   document.documentElement.dataset.drawn = "all";
 }
 
-function drawAll() {
-  for (const figure of figures) if (figure.dirty && !figure.node.hidden) drawFigure(figure);
+function drawForPrint(on) {
+  printing = on;
+  for (const figure of figures) if (!figure.node.hidden) drawFigure(figure);
 }

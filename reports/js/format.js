@@ -49,6 +49,7 @@ function formatCount(value) {
   return `${value}`;
 }
 
+// 1.062 as "+6.2 %".
 const changeText = (ratio) =>
     `${ratio >= 1 ? "+" : ""}${(100 * (ratio - 1)).toFixed(1)} %`.replace("-0.0 %", "+0.0 %");
 

@@ -160,5 +160,6 @@ window.addEventListener("resize", () => {
     drawFigures();
   }, 150);
 });
-window.addEventListener("beforeprint", drawAll);
+window.addEventListener("beforeprint", () => drawForPrint(true));
+window.addEventListener("afterprint", () => drawForPrint(false));
 document.documentElement.dataset.ready = "yes";

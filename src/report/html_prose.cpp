@@ -86,6 +86,51 @@ std::string device_facts(const DeviceInfo& device) {
               {"uuid (hash)", device.uuid_hash}});
 }
 
+// "gemm bf16 620 TFLOPS" of each type.
+std::string rates_text(std::string_view what, const std::map<std::string, double>& rates) {
+  std::string text;
+  for (const auto& [type, rate] : rates) {
+    text += fmt::format("{}{} {} {} TFLOPS", text.empty() ? "" : "; ", what, type,
+                        significant(rate, 4));
+  }
+  return text;
+}
+
+// The roofs inside the GPU, the costs of a launch, and the roofs under sustained load.
+void add_unit_roofs(Facts& facts, const Ceilings& ceilings) {
+  const auto line = [&](const char* name, std::initializer_list<std::string> parts) {
+    std::vector<std::string> known;
+    for (const std::string& part : parts) {
+      if (!part.empty()) known.push_back(part);
+    }
+    if (known.empty()) return;
+    facts.emplace_back(fmt::format("{} of {}", name, ceilings.device),
+                       fmt::format("{}", fmt::join(known, "; ")));
+  };
+  const auto rate = [](const char* name, OptDouble value, const char* unit) {
+    return value ? fmt::format("{} {} {}", name, significant(*value, 4), unit) : std::string();
+  };
+  if (const auto& units = ceilings.units) {
+    line("units", {rate("L2 read", units->l2_read_gbps, "GB/s"),
+                   rate("shared memory read", units->smem_read_gbps, "GB/s"),
+                   rates_text("tensor", units->tensor_tflops),
+                   rates_text("mma.sync", units->mma_sync_tflops),
+                   rate("exponentials", units->exp_gops, "10^9/s"),
+                   rate("fp32 FMA", units->fp32_tflops, "TFLOPS")});
+  }
+  if (const auto& launch = ceilings.launch) {
+    line("launch costs", {rate("between events", launch->event_us, "us"),
+                          rate("further kernel in a stream", launch->stream_us, "us"),
+                          rate("in a graph", launch->graph_us, "us"),
+                          rate("seen by the host", launch->host_us, "us")});
+  }
+  if (const auto& sustained = ceilings.sustained) {
+    line("sustained roofs", {rate("HBM copy", sustained->hbm_copy_gbps, "GB/s"),
+                             rates_text("GEMM", sustained->gemm_tflops),
+                             rates_text("tensor", sustained->tensor_tflops)});
+  }
+}
+
 std::string ceiling_facts(const Record& record) {
   Facts facts;
   for (const Ceilings& c : record.ceilings) {
@@ -98,6 +143,7 @@ std::string ceiling_facts(const Record& record) {
       text += fmt::format("; GEMM {} {} TFLOPS", dtype, significant(rate, 4));
     }
     facts.emplace_back(fmt::format("ceilings of {} ({})", c.device, c.source), text);
+    add_unit_roofs(facts, c);
   }
   for (const Datasheet& d : record.datasheet) {
     std::string text = "HBM " + (d.hbm_gbps ? significant(*d.hbm_gbps, 4) : "n/a") + " GB/s";

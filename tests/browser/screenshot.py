@@ -7,6 +7,7 @@
 import argparse
 import pathlib
 import sys
+import time
 
 import chromium
 
@@ -26,6 +27,8 @@ def main():
     try:
         page.media(scheme=arguments.scheme)
         page.open(arguments.report.resolve().as_uri())
+        while page.evaluate("document.documentElement.dataset.drawn") != "all":
+            time.sleep(0.02)
         page.screenshot(arguments.out, arguments.part)
     finally:
         page.close()

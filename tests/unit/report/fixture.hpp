@@ -246,6 +246,14 @@ inline Record showcase_record() {
   record.datasheet[0].tensor_tflops = {{"bf16", 989}, {"fp16", 989}, {"e4m3", 1979}, {"fp32", 67}};
   record.environment.devices[0].power_limit_w = 700;
   record.environment.devices[0].sm_clock_max_mhz = 1980;
+  UnitRoofs units;
+  units.l2_read_gbps = 12000;
+  units.exp_gops = 3900;
+  record.ceilings[0].units = units;
+  record.ceilings[0].launch = LaunchCosts{4.1, 1.2, std::nullopt, std::nullopt};
+  SustainedRoofs sustained;
+  sustained.gemm_tflops = {{"bf16", 640}};
+  record.ceilings[0].sustained = sustained;
   struct Kernel {
     const char* name;
     double tflops;

@@ -156,6 +156,14 @@ TEST(Html, LongTextsAreCutInTheTablesAndWholeInTheData) {
   EXPECT_EQ(embedded_records(page)[0]["rows"][1]["repro"], record.rows[1].repro);
 }
 
+TEST(Html, ShowsTheRoofsInsideTheGpuWhereTheyWereMeasured) {
+  const std::string page = report(fixture::showcase_record());
+  EXPECT_TRUE(contains(page, "L2 read 12000 GB/s; exponentials 3900 10^9/s"));
+  EXPECT_TRUE(contains(page, "between events 4.100 us; further kernel in a stream 1.200 us"));
+  EXPECT_TRUE(contains(page, "GEMM bf16 640.0 TFLOPS"));
+  EXPECT_FALSE(contains(report(fixture::sweep_record(true)), "launch costs"));
+}
+
 TEST(Html, ShowsComparisonsThatItIsGiven) {
   const Record records[] = {fixture::sweep_record(false), fixture::sweep_record(false)};
   RecordComparison comparison;
