@@ -1,9 +1,15 @@
 // ---- Comparison of records: a forest plot ----------------------------------------------------------------
 
+// The cases of each comparison, largest change first; as comparison_table() of the program.
+const comparedItems = comparisons.map((comparison) => {
+  const size = ({row: {ratio}}) => ratio > 0 ? Math.abs(Math.log(ratio)) : -1;
+  return comparison.cases.map((row) => ({row, kernel: row.kernel, sim: false})).sort((a, b) => size(b) - size(a));
+});
+
 const verdictShapes = {slower: 2, faster: 5, same: 0, unsure: 3};  // up, down, circle, diamond
 
 function drawForest(figure) {
-  const list = [...figure.list].sort((a, b) => Math.abs(Math.log(b.row.ratio)) - Math.abs(Math.log(a.row.ratio)));
+  const {list} = figure;
   const shown = list.slice(0, figure.most), narrow = figure.width < 640;
   const box = {left: narrow ? 14 : Math.min(460, figure.width * 0.4), right: figure.width - (narrow ? 14 : 232), top: 14,
                bottom: 14 + shown.length * (narrow ? 34 : 22)};
@@ -50,7 +56,7 @@ function drawForest(figure) {
 
 function addComparisons() {
   comparisons.forEach((comparison, i) => {
-    const list = comparison.cases.map((row) => ({row, kernel: row.kernel, sim: false}));
+    const list = comparedItems[i].filter(({row}) => row.ratio > 0);
     const most = 40;
     addChart(`comparison-${i + 1}`, new Map(list.length ? [["all", list]] : []), () => ({
       title: `${comparison.new_name} against ${comparison.base_name}`, draw: drawForest, most,

@@ -51,7 +51,7 @@ function formatCount(value) {
 
 // 1.062 as "+6.2 %".
 const changeText = (ratio) =>
-    `${ratio >= 1 ? "+" : ""}${(100 * (ratio - 1)).toFixed(1)} %`.replace("-0.0 %", "+0.0 %");
+    `${ratio >= 1 ? "+" : ""}${fixed(100 * (ratio - 1), 1)} %`.replace("-0.0 %", "+0.0 %");
 
 const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 

@@ -18,7 +18,7 @@ function refresh(all = false) {
   for (const chart of charts) chart.refresh(all);
   drawFigures();
   refreshTables();
-  for (const item of document.querySelectorAll(".advice li")) item.hidden = state.hidden.has(item.dataset.kernel);
+  for (const item of document.querySelectorAll(".advice li")) item.hidden = isHiddenName(item.dataset.kernel);
 }
 
 function addLegend() {

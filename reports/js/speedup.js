@@ -84,8 +84,12 @@ function drawSpeedup(figure) {
 }
 
 function addSpeedup() {
-  const failed = items.filter((item) => item.row.status !== "ok" && item.row.round === 0);
-  const groups = new Map([...facetGroups(points.concat(failed))]
+  // One cell a kernel and problem: of several rounds the first that is not ok, else the middle one.
+  const cells = new Map(points.map((item) => [problemKey(item) + item.kernel, item]));
+  for (const item of items.filter(({row}) => row.status !== "ok").reverse()) {
+    cells.set(problemKey(item) + item.kernel, item);
+  }
+  const groups = new Map([...facetGroups([...cells.values()])]
       .filter(([, group]) => new Set(group.map((item) => item.kernel)).size > 1));
   const chart = addChart("speedup", groups, (group) => ({
     title: facetTitle(group[0]), draw: drawSpeedup,

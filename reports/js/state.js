@@ -14,6 +14,9 @@ function updateShown() {
   for (const item of items) item.shown = !state.hidden.has(item.kernel) && state.passes(item.row);
 }
 
+// Of a kernel as the page's own lines name it, which may be shortened.
+const isHiddenName = (name) => Array.from(state.hidden).some((kernel) => shortened(kernel) === name);
+
 // Sets the filter; returns what is wrong with it, or "".
 function setFilter(text) {
   state.filter = text.trim();

@@ -157,19 +157,31 @@ const tableOf = {
   }},
 };
 
-// Text and sort value of a line's cell in `column`.
-function cellsOf(table, item) {
-  return [item.row.case, deviceText(item), ...table.spec.cells(item)];
-}
+comparedItems.forEach((list, i) => {
+  tableOf[`table-comparison-${i + 1}`] = {items: list, whole({row}) {
+    const time = (us) => us === null ? "n/a" : [formatTime(us), us];
+    return [
+      row.case, row.device, row.verdict, time(row.base_us), time(row.new_us),
+      row.ratio === null ? "n/a" : [changeText(row.ratio), row.ratio],
+      row.ci95_low === null || row.ci95_high === null ? "n/a: too few rounds"
+          : `${changeText(row.ci95_low)} to ${changeText(row.ci95_high)}`,
+      row.q === null ? "n/a" : [significant(row.q, 2), row.q], row.figures || "no change", row.reason,
+    ];
+  }};
+});
+
+// All cells of an item's line.
+const cellsOf = ({spec}, item) =>
+    spec.whole ? spec.whole(item) : [item.row.case, deviceText(item), ...spec.cells(item)];
 
 function makeLine(table, item) {
   const line = document.createElement("tr");
-  line.dataset.row = item.ref;
+  if (item.ref) line.dataset.row = item.ref;
   cellsOf(table, item).forEach((cell, i) => {
     const [text, sort] = Array.isArray(cell) ? cell : [cell, null];
     const box = line.insertCell();
     if (sort !== null && Number.isFinite(sort)) box.dataset.v = sort;
-    if (i === 0) {
+    if (i === 0 && item.ref) {
       const link = box.appendChild(document.createElement("a"));
       link.href = "#case";
       link.textContent = shortened(text);
@@ -190,7 +202,7 @@ const tables = [];
 function addTable(node) {
   const spec = tableOf[node.id];
   const table = {
-    node, spec, items: spec ? items.filter(spec.wanted) : null, limit: 500, column: -1, down: false,
+    node, spec, items: spec ? spec.items || items.filter(spec.wanted) : null, limit: 500, column: -1, down: false,
     lines: new Map(),  // made so far, by item
     details: node.closest("details"), dirty: true,
     more: d3.select(node.closest(".scroll").parentNode)
@@ -235,10 +247,10 @@ function compareKeys(a, b, down) {
   return down ? -order : order;
 }
 
-// Lines that are no rows of the record (ranking, comparison): hidden by the legend, sorted in place.
+// The ranking, whose lines are no rows of the record: hidden by the legend, sorted in place.
 function fillPlainTable(table) {
   const lines = Array.from(table.node.tBodies[0].rows);
-  for (const line of lines) line.hidden = state.hidden.has(line.dataset.kernel);
+  for (const line of lines) line.hidden = isHiddenName(line.dataset.kernel);
   if (table.column < 0) return;
   const key = (line) => {
     const cell = line.cells[table.column];

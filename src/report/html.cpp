@@ -67,11 +67,10 @@ Json json_of(OptDouble value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// What the forest plot draws and the filter looks at: the cases with a time on both sides.
+// What the forest plot draws, the filter looks at and the table shows.
 Json comparison_json(const RecordComparison& comparison) {
   Json cases = Json::array();
   for (const ComparedCase& one : comparison.cases) {
-    if (!one.ratio) continue;
     Json item;
     item["case"] = one.case_id;
     item["device"] = one.device_class;
@@ -85,6 +84,8 @@ Json comparison_json(const RecordComparison& comparison) {
     item["ci95_low"] = json_of(one.ci95_low);
     item["ci95_high"] = json_of(one.ci95_high);
     item["threshold"] = json_of(one.threshold);
+    item["q"] = json_of(one.q);
+    item["figures"] = one.figures;
     cases.push_back(std::move(item));
   }
   Json json;

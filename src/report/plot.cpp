@@ -55,7 +55,7 @@ struct Panel {
 class Canvas {
  public:
   Canvas(int columns, const RoofFrame& frame)
-      : columns_(columns), frame_(frame), cells_(static_cast<std::size_t>(columns * kRows)) {}
+      : columns_(columns), frame_(frame), cells_(static_cast<std::size_t>(columns) * kRows) {}
 
   // Row and column in quarters and halves of a character.
   int fine_column(double x) const {
@@ -123,7 +123,8 @@ class Canvas {
     int kernel = -1;
   };
   Cell& at(int column, int row) {
-    return cells_[static_cast<std::size_t>(row * columns_ + column)];
+    return cells_[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) +
+                  static_cast<std::size_t>(column)];
   }
 
   int columns_;

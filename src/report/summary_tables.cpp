@@ -18,7 +18,8 @@ DataCell text_cell(std::string text) {
 
 // "+6.2 %" for 1.062.
 std::string change_text(double ratio) {
-  return fmt::format("{:+.1f} %", 100 * (ratio - 1));
+  const std::string text = fmt::format("{:+.1f} %", 100 * (ratio - 1));
+  return text == "-0.0 %" ? "+0.0 %" : text;
 }
 
 DataCell time_cell(OptDouble time_us) {
@@ -90,8 +91,7 @@ DataTable comparison_table(const RecordComparison& comparison, std::size_t index
         one->ci95_low && one->ci95_high
             ? fmt::format("{} to {}", change_text(*one->ci95_low), change_text(*one->ci95_high))
             : std::string("n/a: too few rounds")));
-    row.cells.push_back(one->q ? DataCell{fmt::format("{:.2g}", *one->q), one->q}
-                               : text_cell("n/a"));
+    row.cells.push_back(one->q ? DataCell{significant(*one->q, 2), one->q} : text_cell("n/a"));
     row.cells.push_back(text_cell(one->figures.empty() ? "no change" : one->figures));
     row.cells.push_back(text_cell(one->reason));
     table.rows.push_back(std::move(row));
