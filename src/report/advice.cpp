@@ -24,6 +24,8 @@ constexpr double kUselessWork = 1.1;   // tensor operations over model FLOPs
 constexpr double kBusyXuPct = 60;      // of the unit that computes exponentials
 constexpr double kFp8Speedup = 1.2;    // that pays for quantising
 constexpr double kFarFromRoofPct = 40;
+constexpr double kModelTime = 0.25;  // of the measured time that a prediction may be off
+constexpr double kModelBytes = 0.15;
 
 // A rule that applies to a row: how much it matters there, and why.
 struct Finding {
@@ -185,6 +187,40 @@ std::optional<Finding> slow_fp8(const Subject& subject) {
       fmt::format("{}x as fast as {} in bf16", significant(speedup), kernel_label(*best->second))};
 }
 
+// "as predicted", or "1.31 of the predicted".
+std::string against_model(OptDouble measured, OptDouble predicted) {
+  if (!measured || !predicted || !(*predicted > 0)) return "not both known";
+  const double ratio = *measured / *predicted;
+  if (std::abs(ratio - 1) <= kModelBytes) return "as predicted";
+  return significant(ratio) + " of the predicted";
+}
+
+// Measured rows alone: a simulated one is its own prediction.
+std::optional<Finding> unpredicted(const Subject& subject) {
+  const Row& row = subject.row;
+  if (!row.time_us || row.simulated || !row.model.predicted_time_us) return std::nullopt;
+  const double ratio = row.time_us->median / *row.model.predicted_time_us;
+  if (std::abs(1 / ratio - 1) <= kModelTime) return std::nullopt;
+  const Counters& counters = row.counters;
+  OptDouble sm_l2;
+  if (counters.sm_l2_read_bytes && counters.sm_l2_write_bytes) {
+    sm_l2 = *counters.sm_l2_read_bytes + *counters.sm_l2_write_bytes;
+  }
+  std::string evidence =
+      fmt::format("took {} and {} were predicted; HBM bytes {}, SM to L2 bytes {}",
+                  format_time_us(row.time_us->median), format_time_us(*row.model.predicted_time_us),
+                  against_model(hbm_bytes(row).bytes, row.model.predicted_hbm_bytes),
+                  against_model(sm_l2, row.model.predicted_sm_l2_bytes));
+  if (row.clock_mhz && row.clock_mhz->median) {
+    evidence += fmt::format("; at {:.0f} MHz", *row.clock_mhz->median);
+  }
+  constexpr std::size_t kNameLimit = 60;
+  for (std::size_t i = 0; i < row.kernels_run.size(); ++i) {
+    evidence += (i == 0 ? "; ran " : ", ") + row.kernels_run[i].substr(0, kNameLimit);
+  }
+  return Finding{std::abs(std::log(ratio)), std::nullopt, std::move(evidence)};
+}
+
 constexpr Rule kRules[] = {
     {Advice::Kind::optimise, "moves bytes again that it already had",
      "Keep the tile on chip, or fuse the kernels that pass it on through HBM", rereads},
@@ -207,6 +243,9 @@ constexpr Rule kRules[] = {
      "Do not read differences of a microsecond; time a larger batch", launch_bound},
     {Advice::Kind::warn, "ran at a lowered clock", "Compare in cycles, or within this record alone",
      slow_clock},
+    {Advice::Kind::warn, "is far from the time that the model predicts",
+     "Where the bytes agree, the time goes where the model does not look: profile the case",
+     unpredicted},
 };
 
 }  // namespace

@@ -93,6 +93,28 @@ TEST(Advice, WarnsOfClocksAndRoofs) {
   EXPECT_TRUE(has("is above a measured roof", "103 % of the roof"));
 }
 
+TEST(Advice, SaysWhatIsKnownOfTimesFarFromTheModels) {
+  const char* const title = "is far from the time that the model predicts";
+  Row row = one_row();
+  row.model.predicted_time_us = row.time_us->median / 1.2;
+  EXPECT_TRUE(found({row}, title).empty());
+  row.model.predicted_time_us = row.time_us->median / 2;
+  row.model.predicted_hbm_bytes = *row.counters.hbm_read_bytes + *row.counters.hbm_write_bytes;
+  row.counters.sm_l2_read_bytes = 3e9;
+  row.counters.sm_l2_write_bytes = 1e9;
+  row.model.predicted_sm_l2_bytes = 2e9;
+  row.kernels_run = {"slow_gemm", std::string(5000, 'x')};
+  const std::vector<Advice> items = found({row}, title);
+  ASSERT_EQ(items.size(), 1U);
+  for (const char* part : {"HBM bytes as predicted", "SM to L2 bytes 2.00 of the predicted",
+                           "ran slow_gemm, xxx", "MHz"}) {
+    EXPECT_NE(items[0].evidence.find(part), std::string::npos) << items[0].evidence;
+  }
+  EXPECT_LT(items[0].evidence.size(), 400U);
+  row.simulated = true;
+  EXPECT_TRUE(found({row}, title).empty());
+}
+
 TEST(Advice, HoldsFp8AgainstBf16) {
   const char* const title = "gains little from fp8";
   Row fp8 = fixture::row("fp8", fixture::problem(DType::e4m3, 128, 4096, false), 330, 1, false);
