@@ -54,13 +54,14 @@ rooflash_module(report SOURCES src/report/*.cpp DEPENDS rooflash_record ZLIB::ZL
 rooflash_module(gate SOURCES src/gate/*.cpp DEPENDS rooflash_record rooflash_statistics)
 rooflash_module(history SOURCES src/history/*.cpp DEPENDS rooflash_gate)
 rooflash_module(export SOURCES src/export/*.cpp DEPENDS rooflash_report rooflash_history)
+rooflash_module(doctor SOURCES src/worker/doctor/*.cpp DEPENDS rooflash_core)
 rooflash_module(worker_driver SOURCES src/worker/*.cpp src/worker/driver/*.cpp
-                DEPENDS rooflash_sweep rooflash_model rooflash_record Threads::Threads)
+                DEPENDS rooflash_sweep rooflash_model rooflash_record rooflash_doctor Threads::Threads)
 rooflash_module(cli SOURCES src/cli/*.cpp DEPENDS rooflash_sweep rooflash_export rooflash_worker_driver cli11)
 # Needs a registry beside it: rooflash_registry, or rooflash_cuda with the kernels bound.
 rooflash_module(worker_loop SOURCES src/worker/*.cpp src/worker/loop/*.cpp src/sweep/repro.cpp
                 DEPENDS rooflash_model rooflash_verify rooflash_record rooflash_statistics rooflash_kernels
-                        Threads::Threads)
+                        rooflash_doctor Threads::Threads)
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/src/main.cpp)
   add_executable(rooflash src/main.cpp)
@@ -84,7 +85,7 @@ rooflash_module(nvml SOURCES src/gpu/library.cpp src/gpu/nvml.cpp src/gpu/nvml_a
                 DEPENDS rooflash_core Threads::Threads ${CMAKE_DL_LIBS})
 if(CUPTI_INCLUDE)
   rooflash_module(measure SOURCES src/measure/counters.cpp src/measure/counter_failure.cpp
-                          src/measure/cupti_api.cpp src/measure/metric*.cpp src/measure/outer_tool.cpp
+                          src/measure/cupti_api.cpp src/measure/metric*.cpp
                   DEPENDS rooflash_nvml)
   target_include_directories(rooflash_measure SYSTEM PUBLIC ${CUPTI_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
 endif()

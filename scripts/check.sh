@@ -52,7 +52,7 @@ for family in "${families[@]}"; do
 done
 
 driver=(src/main.cpp src/core src/cli src/sweep src/model src/record src/report src/gate src/history src/export
-        src/worker/driver src/worker/loop kernels/kernel.cpp kernels/kernel.hpp kernels/registry.cpp
+        src/worker/driver src/worker/loop src/worker/doctor kernels/kernel.cpp kernels/kernel.hpp kernels/registry.cpp
         kernels/registry.hpp)
 for host in kernels/*/host.cpp kernels/*/variants.hpp; do driver+=("$host"); done
 forbid "the driver sees no CUDA header" \

@@ -10,8 +10,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PATH="$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer"
+# Where the toolkit has its profilers apart.
+for folder in /opt/nvidia/nsight-compute/* /opt/nvidia/nsight-systems/*/bin /usr/local/cuda/nsight-*/; do
+  if [ -d "$folder" ]; then PATH="$PATH:$folder"; fi
+done
 out=${ROOFLASH_OUT:-out/gpu_check}
-all_steps="tests memcheck racecheck initcheck synccheck robustness doctor quickstart report"
+all_steps="tests memcheck racecheck initcheck synccheck robustness doctor tools quickstart report"
 steps=" ${*:-$all_steps} "
 for name in "$@"; do
   if [[ " $all_steps " != *" $name "* ]]; then
@@ -57,6 +61,9 @@ step() {
   timeout "$limit" "$@" > "$log" 2>&1 || code=$?
   if [ "$name" = doctor ] && [ "$code" -eq 8 ]; then
     outcome="not fit"  # to measure on: it tells why, and the kernels may be right all the same
+  elif [ "$name" = tools ] && [ "$code" -eq 77 ]; then
+    outcome=skipped  # none is installed, or none works here
+    skips=$((skips + 1))
   elif [ "$code" -ne 0 ] && grep -q 'Error: Device not supported' "$log"; then
     outcome=skipped  # by compute-sanitizer, as in some virtual machines
     skips=$((skips + 1))
@@ -93,7 +100,9 @@ robustness=(test_driver_killed_at_random_points test_interrupt_and_resume
   test_removed_output_folder)
 step robustness 240 env ROOFLASH_TEST_DEVICE=cuda:0 \
   python3 tests/cli/robustness.py build/rooflash "${robustness[@]/#/Robustness.}"
-step doctor 60 build/rooflash doctor
+step doctor 60 bash -c 'build/rooflash doctor --json > "$1"; build/rooflash doctor' bash \
+  "$out/doctor.json"
+step tools 400 python3 scripts/check_tools.py build "$out/tools"
 step quickstart 180 build/rooflash run --suite quickstart -o "$out/quickstart.json"
 step report 60 build/rooflash report "$out/quickstart.json" -o "$out/quickstart.html"
 

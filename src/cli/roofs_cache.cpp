@@ -1,9 +1,13 @@
 #include "cli/roofs_cache.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "cli/outputs.hpp"
+#include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/outer_tool.hpp"
 #include "record/environment.hpp"
 #include "record/json.hpp"
 #include "record/reader.hpp"
@@ -39,8 +43,14 @@ Ceilings device_ceilings(Connection& connection, const Hello& hello, bool refres
       // A damaged file is measured again and replaced.
     }
   }
+  const std::string tool = outer_tool();
+  if (!tool.empty() && !refresh) {
+    throw Error(ExitCode::incomplete,
+                fmt::format("they are not measured under {}, whose times are not the card's", tool),
+                "Run `rooflash ceilings` once without it.");
+  }
   Ceilings measured = connection.ceilings(kTimeoutSeconds, sustained);
-  if (!path.empty()) {
+  if (!path.empty() && tool.empty()) {
     try {
       std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
       write_file_atomic(path, dump_line(to_json(measured)) + "\n");

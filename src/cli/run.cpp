@@ -45,7 +45,7 @@ RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devi
   RunOptions options;
   options.l2 = require_choice(flags.l2, "--l2", {"cold", "warm"});
   options.power = require_choice(flags.power, "--power", {"burst", "sustained"});
-  options.counters = require_choice(flags.counters, "--counters", {"hbm", "none"});
+  options.counters = require_choice(flags.counters, "--counters", {"hbm", "none", "force"});
   options.verify = require_choice(flags.verify, "--verify", {"on", "off", "only"});
   if (!flags.min_samples.empty()) {
     options.min_samples = parse_repetitions(flags.min_samples, "--min-samples");
@@ -139,7 +139,8 @@ void add_run(CLI::App& app, Context& context) {
   choice("--l2", flags->l2, {"cold", "warm"}, "default cold: flushed before each sample");
   choice("--power", flags->power, {"burst", "sustained"},
          "default burst; sustained: busy for seconds before and between samples");
-  choice("--counters", flags->counters, {"hbm", "none"}, "default hbm");
+  choice("--counters", flags->counters, {"hbm", "none", "force"},
+         "default hbm; force: also where a profiler seems attached");
   option("--min-samples", flags->min_samples, "at least so many samples (default 10x)");
   option("--max-noise", flags->max_noise, "stop when the median is known to within this (0.5%)");
   option("--max-time", flags->max_time, "of sampling one case (default 400ms)");

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "core/outer_tool.hpp"
 #include "core/record.hpp"
 #include "measure/metrics.hpp"
-#include "measure/outer_tool.hpp"
 
 struct CUctx_st;  // a CUcontext points to one
 
@@ -30,7 +30,6 @@ class CounterSession {
   // Stands down where a `tool` is named: it owns the counters. Never throws: what does not work is
   // told by `measure`.
   explicit CounterSession(CounterTarget target, const std::string& tool = outer_tool());
-  explicit CounterSession(int ordinal) : CounterSession(counter_target(ordinal)) {}
   ~CounterSession();
   CounterSession(const CounterSession&) = delete;
   CounterSession& operator=(const CounterSession&) = delete;

@@ -113,13 +113,23 @@ Counters interpret(const MetricNames& names, const std::map<std::string, double>
     for (const std::string& name : names.tensor_ops) sum += values.at(name);
     counters.tensor_ops = sum;
   }
+  // Zeros are what a card gives that does not count: they are never taken for a figure.
   if (counters.gpu_time_us.value_or(0) <= 0) return refuse("the counted GPU time is 0");
+  if (counters.sm_clock_mhz.value_or(0) <= 0) return refuse("the counted SM clock is 0");
   if (counters.hbm_read_bytes.value_or(0) < expected.min_hbm_read_bytes) {
     return refuse(fmt::format("counted {:.4g} HBM bytes read, and {:.4g} cannot be avoided",
                               counters.hbm_read_bytes.value_or(0), expected.min_hbm_read_bytes));
   }
-  if (expected.tensor_ops && counters.tensor_ops && *counters.tensor_ops <= 0) {
-    return refuse("counted no tensor operations of a kernel that needs them");
+  if (expected.sm_reads && counters.sm_l2_read_bytes.value_or(0) <= 0) {
+    return refuse("counted no bytes from L2 to the SMs of a kernel that reads its inputs");
+  }
+  if (expected.tensor_ops && counters.tensor_ops) {
+    if (*counters.tensor_ops <= 0) {
+      return refuse("counted no tensor operations of a kernel that needs them");
+    }
+    if (counters.tensor_pipe_pct.value_or(0) <= 0) {
+      return refuse("counted tensor operations, and a tensor pipe that was never busy");
+    }
   }
   counters.status = "ok";
   return counters;

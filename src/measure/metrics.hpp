@@ -35,6 +35,7 @@ std::optional<MetricNames> metric_names(std::string_view chip, DType dtype);
 // What a case must show, so that an impossible zero is told from a real one.
 struct CounterExpectation {
   double min_hbm_read_bytes = 0;  // 0 where the inputs may stay in L2
+  bool sm_reads = false;          // the SMs read inputs, from wherever
   bool tensor_ops = false;        // the kernel uses the tensor cores
 };
 

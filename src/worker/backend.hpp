@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/record.hpp"
+#include "worker/doctor/check.hpp"
 #include "worker/protocol.hpp"
 
 namespace rooflash {
@@ -22,13 +23,6 @@ inline double steady_us(
 
 using PhaseSink = std::function<void(std::string_view phase)>;
 
-struct DoctorCheck {
-  std::string name;
-  bool ok = true;
-  std::string detail;
-  std::string fix;  // what to do where not ok
-};
-
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -42,6 +36,8 @@ class Backend {
   // `sustained` asks for those under lasting load too.
   virtual Ceilings ceilings(bool sustained) = 0;
   virtual std::vector<DoctorCheck> doctor() = 0;
+  // By running work of known size; `counters` as in RunOptions. Empty where nothing is counted.
+  virtual std::vector<DoctorCheck> prove_counters(const std::string& counters) = 0;
   // True once the device can run nothing more in this process (sticky error).
   virtual bool lost() const { return false; }
 };

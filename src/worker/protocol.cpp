@@ -9,7 +9,7 @@ template <class Io>
 void describe(Io& io, Described<Io, RunOptions> options) {
   io.choice("l2", options.l2, {"cold", "warm"});
   io.choice("power", options.power, {"burst", "sustained"});
-  io.choice("counters", options.counters, {"hbm", "none"});
+  io.choice("counters", options.counters, {"hbm", "none", "force"});
   io.choice("verify", options.verify, {"on", "off", "only"});
   io("min_samples", options.min_samples);
   io("max_samples", options.max_samples);

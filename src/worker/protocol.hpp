@@ -6,13 +6,15 @@
 //   driver -> worker   {"type":"start","device":"cuda:0"}          once, first
 //                      {"type":"run","request":{...}}              one case
 //                      {"type":"ceilings","sustained":false}       measure the roofs
-//                      {"type":"doctor"}                           measuring checks of this device
+//                      {"type":"doctor"}                           the state of this device
+//                      {"type":"proof","counters":"hbm"}           count work of known size
 //   worker -> driver   {"type":"hello","protocol":1,"device":{...},"environment":{...}}
 //                      {"type":"phase","index":3,"phase":"verify"}
 //                      setup|verify|warmup|timed|counters
 //                      {"type":"row","index":3,"row":{...}}        ends a case
 //                      {"type":"ceilings","ceilings":{...}}
-//                      {"type":"doctor","checks":[{"name","ok","detail","fix"}]}
+//                      {"type":"doctor","checks":[{"id","status","detail","fix"}]}  and "proof"
+//                      alike
 //                      {"type":"error","code":77,"what":"...","hint":"..."}   fatal; the worker
 //                      exits
 //
@@ -34,7 +36,7 @@ inline constexpr int kProtocolVersion = 1;
 struct RunOptions {
   std::string l2 = "cold";       // cold | warm
   std::string power = "burst";   // burst | sustained
-  std::string counters = "hbm";  // hbm | none
+  std::string counters = "hbm";  // hbm | none | force (hbm, where a tool seems to own them too)
   std::string verify = "on";     // on | off | only
   std::int64_t min_samples = 10;
   std::int64_t max_samples = 200;

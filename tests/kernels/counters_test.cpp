@@ -14,7 +14,7 @@ class HbmCounters : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     flush_ = std::make_unique<L2Flush>(gpu().l2_bytes, gpu().stream);
-    session_ = std::make_unique<CounterSession>(0);
+    session_ = std::make_unique<CounterSession>(counter_target(0));
   }
   static void TearDownTestSuite() {
     session_.reset();

@@ -63,8 +63,16 @@ class CudaBackend : public Backend {
     return ceilings;
   }
   std::vector<DoctorCheck> doctor() override {
+    DeviceState state = software_state();
+    state.device = device_;
+    state.facts = nvml_.facts();
+    state.now = nvml_.snapshot();
+    state.driver = nvml_.driver_version();
+    return device_checks(state);
+  }
+  std::vector<DoctorCheck> prove_counters(const std::string& counters) override {
     pool_.release();
-    return check_device(device_, nvml_, counter_session(), timer_, stream_);
+    return rooflash::prove_counters(counter_session(counters), timer_, stream_);
   }
   bool lost() const override { return lost_; }
 
@@ -82,8 +90,12 @@ class CudaBackend : public Backend {
     return device_.other_processes.value_or(0) > 0 ||
            nvml_.facts().compute_processes.value_or(0) > processes_with_own_;
   }
-  CounterSession& counter_session() {
-    if (!counters_) counters_ = std::make_unique<CounterSession>(ordinal_);
+  // Made for the first case that is counted; `wanted` is the same for all cases of a run.
+  CounterSession& counter_session(const std::string& wanted) {
+    if (!counters_) {
+      counters_ = std::make_unique<CounterSession>(counter_target(ordinal_),
+                                                   wanted == "force" ? "" : outer_tool());
+    }
     return *counters_;
   }
 
@@ -356,6 +368,7 @@ void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, cons
   const bool reads_all_q =
       problem.mask.kind == MaskKind::none ||
       (problem.mask.kind == MaskKind::causal && problem.seqlen_kv >= problem.seqlen_q);
+  expected.sm_reads = reads_all_q;
   if (cold && reads_all_q) {
     expected.min_hbm_read_bytes =
         0.5 * static_cast<double>(q_elements(problem) * size_bytes(problem.dtype));
@@ -368,8 +381,9 @@ void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, cons
       launch(stream_);
     }
   };
-  row.counters = counter_session().measure(
-      problem.dtype, prepare, [&] { launch(stream_); }, expected);
+  row.counters = counter_session(request.options.counters)
+                     .measure(
+                         problem.dtype, prepare, [&] { launch(stream_); }, expected);
   const auto output =
       static_cast<double>(o_elements(problem) * size_bytes(output_dtype(problem.dtype)));
   if (row.counters.hbm_write_bytes.value_or(output) < 0.5 * output) {

@@ -1,19 +1,21 @@
-// Whether one GPU is fit to be measured on, and what to do where it is not.
+// Asks one GPU what `rooflash doctor` wants to know; worker/doctor/ judges the answers.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "core/record.hpp"
-#include "gpu/nvml.hpp"
 #include "measure/counters.hpp"
 #include "measure/timer.hpp"
-#include "worker/backend.hpp"
+#include "worker/doctor/device_checks.hpp"
 
 namespace rooflash {
 
-// Takes about a second: the counters are proved with a copy and a matrix product of known size.
-std::vector<DoctorCheck> check_device(const DeviceInfo& device, const Nvml& nvml,
-                                      CounterSession& counters, const Timer& timer,
-                                      cudaStream_t stream);
+// Versions of the driver, the toolkit and cuBLAS; the rest of the state is the caller's.
+DeviceState software_state();
+
+// Proves the counters with a copy and a matrix product of known size, in about a second. An error
+// of CUDA is a check that failed.
+std::vector<DoctorCheck> prove_counters(CounterSession& counters, const Timer& timer,
+                                        cudaStream_t stream);
 
 }  // namespace rooflash

@@ -46,8 +46,7 @@ Error error_of(const Json& json, const std::string& place) {
 std::vector<DoctorCheck> checks_of(const Json& json, const std::string& place) {
   std::vector<DoctorCheck> checks;
   for (const Json& check : member(json, "checks", place)) {
-    const Json& ok = member(check, "ok", place);
-    checks.push_back({text_of(check, "name", place), ok.is_boolean() && ok.get<bool>(),
+    checks.push_back({text_of(check, "id", place), check_status(text_of(check, "status", place)),
                       text_of(check, "detail", place), text_of(check, "fix", place)});
   }
   return checks;
@@ -76,7 +75,7 @@ Reply parse_reply(const std::string& line, const std::string& device) {
     reply.row = row_from_json(member(json, "row", place), place + ": row");
   } else if (reply.type == "ceilings") {
     reply.ceilings = ceilings_from_json(member(json, "ceilings", place), place + ": ceilings");
-  } else if (reply.type == "doctor") {
+  } else if (reply.type == "doctor" || reply.type == "proof") {
     reply.checks = checks_of(json, place);
   } else if (reply.type == "error") {
     reply.error = error_of(json, place);
@@ -153,6 +152,10 @@ std::vector<DoctorCheck> Connection::doctor(double timeout_s) {
   return ask({{"type", "doctor"}}, timeout_s).checks;
 }
 
+std::vector<DoctorCheck> Connection::prove_counters(const std::string& counters, double timeout_s) {
+  return ask({{"type", "proof"}, {"counters", counters}}, timeout_s).checks;
+}
+
 std::vector<DeviceInfo> list_cuda_devices(const std::string& worker) {
   WorkerProcess process(worker, {"--devices"});
   process.close_stdin();
@@ -161,9 +164,14 @@ std::vector<DeviceInfo> list_cuda_devices(const std::string& worker) {
   const std::string place = "rooflash-worker --devices";
   if (!line) {
     const std::string end = WorkerProcess::describe(process.finish(deadline_in(1)));
+    const std::string tail = process.stderr_tail();
     throw Error(ExitCode::incomplete,
-                fmt::format("{} gave no answer{}", place, end.empty() ? "" : " (" + end + ")"),
-                "Run it by hand to see why.");
+                fmt::format("{} gave no answer{}{}", place, end.empty() ? "" : " (" + end + ")",
+                            tail.empty() ? "" : ": " + tail),
+                tail.find("libcublas") != std::string::npos
+                    ? "Install the cuBLAS of the toolkit built with (libcublas), or add its folder "
+                      "to LD_LIBRARY_PATH."
+                    : "Run it by hand to see why.");
   }
   const Json json = parse_json(*line, place);
   if (json.is_object()) throw Error(error_of(json, place));

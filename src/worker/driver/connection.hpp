@@ -22,7 +22,7 @@ struct Hello {
 
 // A reply of the worker. Only the fields of its type are set.
 struct Reply {
-  std::string type;  // hello | phase | row | ceilings | doctor | error
+  std::string type;  // hello | phase | row | ceilings | doctor | proof | error
   std::int64_t index = -1;
   std::string phase;
   std::optional<Hello> hello;
@@ -58,6 +58,7 @@ class Connection {
   // Launches a worker where none is. `sustained` asks for the roofs under lasting load too.
   Ceilings ceilings(double timeout_s, bool sustained = false);
   std::vector<DoctorCheck> doctor(double timeout_s);
+  std::vector<DoctorCheck> prove_counters(const std::string& counters, double timeout_s);
 
  private:
   Reply ask(const nlohmann::ordered_json& request, double timeout_s);

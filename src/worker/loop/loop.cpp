@@ -65,16 +65,24 @@ class Session {
       const bool sustained = json.value("sustained", false);
       reply({{"type", type}, {"ceilings", to_json(backend_->ceilings(sustained))}});
     } else if (type == "doctor") {
-      Json checks = Json::array();
-      for (const DoctorCheck& check : backend_->doctor()) {
-        checks.push_back(
-            {{"name", check.name}, {"ok", check.ok}, {"detail", check.detail}, {"fix", check.fix}});
-      }
-      reply({{"type", type}, {"checks", std::move(checks)}});
+      reply_checks(type, backend_->doctor());
+    } else if (type == "proof") {
+      reply_checks(type, backend_->prove_counters(text_member(json, "counters")));
     } else {
       throw UsageError("unknown request type " + printable(type, 40),
                        "build rooflash and rooflash-worker from the same sources");
     }
+  }
+
+  void reply_checks(const std::string& type, const std::vector<DoctorCheck>& found) const {
+    Json checks = Json::array();
+    for (const DoctorCheck& check : found) {
+      checks.push_back({{"id", check.id},
+                        {"status", to_string(check.status)},
+                        {"detail", check.detail},
+                        {"fix", check.fix}});
+    }
+    reply({{"type", type}, {"checks", std::move(checks)}});
   }
 
   void run_case(const Json& json) {

@@ -70,12 +70,13 @@ class SimBackend : public Backend {
   Ceilings ceilings(bool /*sustained*/) override { return ceilings_; }
 
   std::vector<DoctorCheck> doctor() override {
-    return {{"device", true, fmt::format("{}: a model of {}", device_.device, device_.name), ""},
-            {"model", spec_.validated,
+    return {{"gpu", CheckStatus::ok, "a model of " + device_.name, ""},
+            {"model", spec_.validated ? CheckStatus::ok : CheckStatus::fail,
              spec_.validated ? "times were compared with measurements on this card"
                              : "times were never compared with measurements on this card",
              spec_.validated ? "" : "read them as estimates, or take sim:h200"}};
   }
+  std::vector<DoctorCheck> prove_counters(const std::string& /*counters*/) override { return {}; }
 
   Row run(const CaseRequest& request, const PhaseSink& phase) override {
     phase("setup");

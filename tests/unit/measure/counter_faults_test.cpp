@@ -49,7 +49,7 @@ class CounterFaults : public testing::Test {
   Counters count(CounterSession& session) {
     return session.measure(
         DType::bf16, [this] { ++prepared_; }, [this] { ++launched_; },
-        {.min_hbm_read_bytes = 1e3, .tensor_ops = true});
+        {.min_hbm_read_bytes = 1e3, .sm_reads = true, .tensor_ops = true});
   }
   // With a session of its own.
   Counters count_once(const std::string& tool = "") {
@@ -192,9 +192,9 @@ TEST_F(CounterFaults, UnknownChip) {
 }
 
 TEST_F(CounterFaults, RefusedMetricIsNamed) {
-  expect("reject=lts__t_sectors_srcunit_tex_op_read.sum", "unavailable",
+  expect("reject=lts__t_sectors_srcunit_tex_op_write.sum", "unavailable",
          {"cuptiProfilerHostConfigAddMetrics",
-          "has no metric lts__t_sectors_srcunit_tex_op_read.sum on chip GH100"});
+          "has no metric lts__t_sectors_srcunit_tex_op_write.sum on chip GH100"});
 }
 
 // A figure that cannot be is refused with the whole set: its neighbours came from the same pass.
@@ -204,6 +204,10 @@ TEST_F(CounterFaults, ImpossibleValues) {
   expect("metric:sm__cycles_elapsed.avg.per_second=inf", "invalid", {"per_second is inf"});
   expect("metric:dram__bytes_read.sum=-1", "invalid", {"dram__bytes_read.sum is -1"});
   expect("metric:gpu__time_duration.sum=0", "invalid", {"GPU time is 0"});
+  expect("metric:sm__cycles_elapsed.avg.per_second=0", "invalid", {"SM clock is 0"});
+  expect("metric:l1tex__m_xbar2l1tex_read_sectors.sum=0", "invalid", {"no bytes from L2"});
+  expect("metric:sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed=0", "invalid",
+         {"never busy"});
   expect(
       "metric:sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum=0;"
       "metric:sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum=0",

@@ -126,6 +126,9 @@ class Worker {
     }
     Ceilings ceilings(bool sustained) override { return sim_->ceilings(sustained); }
     std::vector<DoctorCheck> doctor() override { return sim_->doctor(); }
+    std::vector<DoctorCheck> prove_counters(const std::string& counters) override {
+      return sim_->prove_counters(counters);
+    }
     bool lost() const override { return lost_; }
 
    private:
@@ -192,7 +195,9 @@ TEST(Loop, CeilingsAndDoctor) {
   worker.send(R"({"type":"ceilings"})");
   EXPECT_EQ(worker.receive()["ceilings"]["source"], "model");
   worker.send(R"({"type":"doctor"})");
-  EXPECT_EQ(worker.receive()["checks"][0]["ok"], true);
+  EXPECT_EQ(worker.receive()["checks"][0]["status"], "ok");
+  worker.send(R"({"type":"proof","counters":"hbm"})");
+  EXPECT_EQ(worker.receive()["checks"].size(), 0U);
 }
 
 TEST(Loop, EndOfInputEndsAnIdleWorker) {

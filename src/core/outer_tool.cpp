@@ -1,4 +1,4 @@
-#include "measure/outer_tool.hpp"
+#include "core/outer_tool.hpp"
 
 #include <array>
 #include <cstdlib>
