@@ -151,7 +151,7 @@ function drawRoofline(figure) {
         .text("No roofs in this record: see the data table.");
     return;
   }
-  const box = plotBox(figure, {left: 66, right: 18, top: 14, bottom: 48});
+  const box = plotBox(figure, {left: 66, right: 26, top: 14, bottom: 48});
   const x = zoomedX(figure, d3.scaleLog().domain(frame.x).range([box.left, box.right]));
   const y = zoomedY(figure, d3.scaleLog().domain(frame.y).range([box.bottom, box.top]));
   const layer = addAxes(figure, box, x, y,

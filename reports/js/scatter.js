@@ -21,7 +21,7 @@ function drawScatter(figure, chart) {
     figure.svg.append("text").attr("x", 8).attr("y", 24).text("No such figures in these rows.");
     return;
   }
-  const box = plotBox(figure, {left: 74, right: 16, top: 16});
+  const box = plotBox(figure, {left: 74, right: 28, top: 16});
   const xs = list.map(chart.x), ys = list.map(chart.y).concat((chart.rules || []).map((rule) => rule.y));
   const both = chart.diagonal ? logDomain(xs.concat(ys)) : null;
   const x = zoomedX(figure, d3.scaleLog().domain(both || logDomain(xs)).range([box.left, box.right]));

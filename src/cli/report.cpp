@@ -23,6 +23,9 @@
 namespace rooflash {
 namespace {
 
+const std::vector<std::string> kFormats = {"table", "md", "csv", "json"};
+const std::vector<std::string> kThemes = {"auto", "light", "dark"};
+
 struct ReportFlags {
   std::vector<std::string> records;
   std::vector<std::string> outputs;
@@ -69,10 +72,8 @@ std::string text_of(const Record& record, const std::string& format, const Conte
 }
 
 int report(const Context& context, const ReportFlags& flags) {
-  require_choice(flags.theme, "--theme", {"auto", "light", "dark"});
-  if (!flags.format.empty()) {
-    require_choice(flags.format, "--format", {"table", "md", "csv", "json"});
-  }
+  require_choice(flags.theme, "--theme", kThemes);
+  if (!flags.format.empty()) require_choice(flags.format, "--format", kFormats);
   if (flags.records.size() > 1 && (flags.format == "csv" || flags.format == "json")) {
     throw UsageError(fmt::format("--format {} takes one record", flags.format),
                      "give one record, or --format table or md");
@@ -113,10 +114,10 @@ void add_report(CLI::App& app, Context& context) {
                  "FILE.html, .md, .csv or .json (repeatable); none: the table on stdout");
   add_repeatable(*command, "-f,--filter", flags->filters,
                  "only the rows that match: 'kernel:fa2 seqlen:>=4k -causal:true' (repeatable)");
-  command->add_option("--format", flags->format, "on stdout: table, md, csv or json");
+  add_choice(*command, "--format", flags->format, kFormats, "on stdout");
   command->add_flag("--plot", flags->plot, "a roofline on stdout, in characters");
   command->add_option("--title", flags->title, "of the HTML report");
-  command->add_option("--theme", flags->theme, "of the HTML report: auto (default), light or dark");
+  add_choice(*command, "--theme", flags->theme, kThemes, "of the HTML report (default auto)");
   command->callback(
       [&context, flags] { context.action = [&, flags] { return report(context, *flags); }; });
 }
