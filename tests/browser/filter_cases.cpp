@@ -76,7 +76,7 @@ std::vector<std::string> expressions() {
     all.push_back(key.name + ":(2 OR 3)");
   }
   for (const auto& [key, values] : closed_filter_values()) {
-    for (const std::string& value : values) all.push_back(key + ":" + value);
+    for (const std::string& value : values) all.push_back(fmt::format("{}:{}", key, value));
   }
   all.push_back(std::string(99, '-') + "kernel:fa2");
   all.push_back(std::string(101, '-') + "kernel:fa2");
