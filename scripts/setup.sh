@@ -7,7 +7,7 @@ packages=(g++ cmake ninja-build ccache git libcli11-dev libfmt-dev nlohmann-json
           node-d3 zlib1g-dev)
 case "${1:-}" in
   "") ;;
-  --tests) packages+=(clang-format clang-tidy chromium python3) ;;
+  --tests) packages+=(clang clang-format clang-tidy libclang-rt-dev chromium python3) ;;
   *)
     echo "usage: scripts/setup.sh [--tests]" >&2
     exit 2
@@ -29,7 +29,7 @@ have() {
   installed "$1" && return
   case "$1" in
     chromium) command -v chromium chromium-browser google-chrome > /dev/null ;;
-    python3 | git | cmake | ccache | clang-format | clang-tidy | g++) command -v "$1" > /dev/null ;;
+    python3 | git | cmake | ccache | clang | clang-format | clang-tidy | g++) command -v "$1" > /dev/null ;;
     ninja-build) command -v ninja > /dev/null ;;
     *) return 1 ;;
   esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every test this machine can run: checks, host build, the same under sanitizers, and, where a CUDA
-# toolkit is found, the CUDA build with its spill check and (where a GPU is visible) its GPU tests.
-# With CI=true a missing toolkit is a failure. Ends with "N passed, N failed, N skipped".
+# Every test this machine can run: checks, host build, the same under sanitizers, a minute of fuzzing,
+# and, where a CUDA toolkit is found, the CUDA build with its spill check and (where a GPU is visible)
+# its GPU tests. With CI=true a missing toolkit is a failure. Ends with "N passed, N failed, N skipped".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -66,6 +66,19 @@ build_cuda() {
   build build-test-cuda -DROOFLASH_CUDA=ON
 }
 
+# Each target searches for a bounded time, from the committed corpus; what it finds stays in $results.
+fuzz() {
+  local target name
+  for target in build-test-fuzz/fuzz_*; do
+    name=$(basename "$target")
+    mkdir -p "$results/$name"
+    "$target" -max_total_time=12 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+      -artifact_prefix="$results/$name-" "$results/$name" "tests/fuzz/corpus/${name#fuzz_}" \
+      > "$results/$name.log" 2>&1 || { tail -30 "$results/$name.log"; return 1; }
+    echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$results/$name.log") inputs"
+  done
+}
+
 step "include rules" scripts/check.sh || true
 step "format" check_format || true
 if step "host build" build build-test-host -DROOFLASH_CUDA=OFF; then
@@ -75,6 +88,11 @@ fi
 if step "sanitizer build" build build-test-asan -DROOFLASH_CUDA=OFF -DROOFLASH_SANITIZE=ON \
   -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1"; then
   step "sanitizer tests" tests build-test-asan -L 'unit|cli' || true
+fi
+
+if step "fuzz build" build build-test-fuzz -DROOFLASH_CUDA=OFF -DROOFLASH_FUZZ=ON \
+  -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1"; then
+  step "fuzz" fuzz || true
 fi
 
 if command -v nvcc > /dev/null; then

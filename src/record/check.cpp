@@ -202,8 +202,10 @@ class RowCheck {
     if (!std::is_sorted(starts.begin(), starts.end())) {
       fail("trace.sample_start_us", "are not in order");
     }
+    not_negative("trace.start_unix_us", OptInt(trace.start_unix_us));
+    if (!starts.empty()) not_negative("trace.sample_start_us", OptDouble(starts.front()));
     for (const TracePoint& point : trace.power_w) {
-      not_negative("trace.power_w", OptDouble(point.value));
+      not_negative("trace.power_w", OptDouble(std::min(point.at_us, point.value)));
     }
   }
 

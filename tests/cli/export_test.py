@@ -326,6 +326,20 @@ class Export(Records):
         self.assertFalse([1 for track in slices.values() for event in track
                           if event["cat"] == "launch"])
 
+    def test_chrome_trace_of_the_sample(self):
+        text, err = self.export("chrome-trace", self.sample)
+        self.assertEqual(err, "")
+        slices, _, counters = self.check_trace(text)
+        timed = [event for event in slices[1, 1] if event["name"] == "timed"]
+        launches = iter(slices[1, 2])
+        for row, phase in zip(self.record["rows"], sorted(timed, key=lambda event: event["ts"])):
+            for _ in row["time_us"]["samples"]:
+                launch = next(launches)
+                self.assertGreaterEqual(launch["ts"], phase["ts"])
+                self.assertLessEqual(launch["ts"] + launch["dur"], phase["ts"] + phase["dur"])
+        self.assertEqual(sum(event["name"] == "power" for event in counters),
+                         2 * len(self.record["rows"]))
+
     def untraced(self):
         """The measured record without the times of its phases, as older versions wrote it."""
         record = copy.deepcopy(self.record)
