@@ -99,7 +99,7 @@ std::string attached_client(const CuptiApi& api) {
   std::string name;
 #ifdef CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN
   if (api.cuptiSubscribe_v2 != nullptr) {
-    std::array<char, 2 * CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN> other{};
+    std::array<char, std::size_t{2} * CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN> other{};
     CUpti_SubscriberParams params{};
     params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
     params.subscriberName = "rooflash";

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "gpu/library.hpp"
 
@@ -62,7 +61,9 @@ class CuptiApi {
   bool has_perf_host() const { return static_cast<bool>(perf_host_); }
   std::string text(CUptiResult code) const;  // "CUPTI_ERROR_...", with the code
 
-#define ROOFLASH_CUPTI_MEMBER(name) decltype(&::name) name = nullptr;
+// A name that is declared cannot stand in parentheses.
+#define ROOFLASH_CUPTI_MEMBER(name) \
+  decltype(&::name) name = nullptr;  // NOLINT(bugprone-macro-parentheses)
   ROOFLASH_CUPTI_FUNCTIONS(ROOFLASH_CUPTI_MEMBER)
 #undef ROOFLASH_CUPTI_MEMBER
 #ifdef CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN
@@ -83,14 +84,16 @@ class CuptiApi {
 // some. They are not used, and a library refuses a block that is larger than its own.
 template <class Params>
 inline constexpr std::size_t kCuptiSizeLimit = SIZE_MAX;
-#define ROOFLASH_CUPTI_LAST_FIELD(type, field)         \
-  template <>                                          \
-  inline constexpr std::size_t kCuptiSizeLimit<type> = \
-      offsetof(type, field) + sizeof(std::declval<type>().field)
-ROOFLASH_CUPTI_LAST_FIELD(CUpti_Profiler_GetCounterAvailability_Params, pCounterAvailabilityImage);
-ROOFLASH_CUPTI_LAST_FIELD(CUpti_Profiler_Host_Initialize_Params, pHostObject);
-ROOFLASH_CUPTI_LAST_FIELD(CUpti_RangeProfiler_Enable_Params, pRangeProfilerObject);
-#undef ROOFLASH_CUPTI_LAST_FIELD
+template <>
+inline constexpr std::size_t kCuptiSizeLimit<CUpti_Profiler_GetCounterAvailability_Params> =
+    CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_GetCounterAvailability_Params,
+                               pCounterAvailabilityImage);
+template <>
+inline constexpr std::size_t kCuptiSizeLimit<CUpti_Profiler_Host_Initialize_Params> =
+    CUPTI_PROFILER_STRUCT_SIZE(CUpti_Profiler_Host_Initialize_Params, pHostObject);
+template <>
+inline constexpr std::size_t kCuptiSizeLimit<CUpti_RangeProfiler_Enable_Params> =
+    CUPTI_PROFILER_STRUCT_SIZE(CUpti_RangeProfiler_Enable_Params, pRangeProfilerObject);
 
 // A zeroed parameter block with its size set: to the end of the last field, not sizeof.
 template <class Params>
@@ -99,6 +102,6 @@ Params cupti_params(std::size_t size) {
   params.structSize = std::min(size, kCuptiSizeLimit<Params>);
   return params;
 }
-#define ROOFLASH_CUPTI_PARAMS(type) cupti_params<type##_Params>(type##_Params_STRUCT_SIZE)
+#define ROOFLASH_CUPTI_PARAMS(type) (cupti_params<type##_Params>(type##_Params_STRUCT_SIZE))
 
 }  // namespace rooflash

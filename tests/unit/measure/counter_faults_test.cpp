@@ -10,6 +10,7 @@
 #include <string>
 
 #include "measure/counters.hpp"
+#include "measure/cupti_api.hpp"
 
 namespace rooflash {
 namespace {
@@ -249,6 +250,13 @@ TEST_F(CounterFaults, AnyCallMayFail) {
                            "cuptiProfilerHostEvaluateToGpuValues"}) {
     expect(std::string(call) + "=8", "unavailable", {call, "(8)", "/cupti/libcupti.so"});
   }
+}
+
+// Newer headers have larger blocks, which the library of CUDA 13.0 refuses.
+TEST(CuptiBlocks, AreThoseOfCuda13_0) {
+  EXPECT_EQ(ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_GetCounterAvailability).structSize, 40U);
+  EXPECT_EQ(ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_Initialize).structSize, 48U);
+  EXPECT_EQ(ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_Enable).structSize, 32U);
 }
 
 // The launch's own errors are the row's, not the counters'.
