@@ -22,7 +22,14 @@ async function unpack(text) {
   return new Response(stream).text();
 }
 
-const source = await unpack(document.getElementById("data").textContent);
+// The tables of the page stay as they are where a browser cannot unpack the data.
+const source = await unpack(document.getElementById("data").textContent).catch((fault) => {
+  const note = document.createElement("p");
+  note.className = "simulated";
+  note.textContent = `This browser cannot draw the charts (${fault.message}); the tables hold the figures.`;
+  document.querySelector("main").prepend(note);
+  throw fault;
+});
 // Raw marks, and control characters, which JSON writes as escapes; most records have none.
 const suspicious = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\\u00[01]|\\[bf]/;
 const data = suspicious.test(source) ? cleansed(JSON.parse(source)) : JSON.parse(source);

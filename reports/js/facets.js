@@ -159,6 +159,10 @@ function addBytes() {
 
 const neededBytes = ({row}) => row.status === "oom" ? row.memory.needed_bytes : row.memory.peak_bytes;
 
+// A power of two of bytes.
+const axisBytes = (bytes) => bytes >= 2 ** 40 ? `${formatCount(bytes / 2 ** 40)} TiB`
+    : bytes >= 2 ** 30 ? `${bytes / 2 ** 30} GiB` : formatBytes(bytes);
+
 function drawMemory(figure) {
   const list = figure.list.filter((item) => neededBytes(item) > 0), [first] = figure.list;
   if (!list.length) {
@@ -175,7 +179,7 @@ function drawMemory(figure) {
   const low = Math.ceil(Math.log2(y.domain()[0])), high = Math.floor(Math.log2(y.domain()[1]));
   const step = Math.max(1, Math.ceil((high - low) / 7));
   const layer = addAxes(figure, box, x, y, ticks,
-      {values: d3.range(low, high + 1, step).map((e) => 2 ** e), format: formatBytes},
+      {values: d3.range(low, high + 1, step).map((e) => 2 ** e), format: axisBytes},
       "Sequence length (keys)", "Memory");
   if (most) addRule(figure, box, {y: y(most), label: `device memory ${formatBytes(most)}`});
   const at = (item) => x(item.length), place = (item) => y(neededBytes(item)), lines = linesOf(list);

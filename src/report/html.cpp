@@ -215,7 +215,9 @@ std::string html_report(std::span<const Record> records, const HtmlOptions& opti
           ? "<p>This report holds one record. <code>rooflash report BASE.json NEW.json -o "
             "page.html</code> compares two.</p>\n"
           : comparisons_html(options.comparisons, limit);
-  values["not_ok"] = not_ok.rows.empty() ? "<p>Every row is ok.</p>" : html_table(not_ok);
+  values["not_ok"] = rows == 0             ? "<p>There are no rows.</p>"
+                     : not_ok.rows.empty() ? "<p>Every row is ok.</p>"
+                                           : html_table(not_ok);
   values["detail"] = table(detail_table);
   values["environment"] = environment_html(records);
   values["method"] = method_html(records);

@@ -290,8 +290,8 @@ std::string method_html(std::span<const Record> records) {
   });
   return facts_html(
       {{"FLOP convention",
-        distinct(records, [](const Row& row) { return row.model.convention; }) +
-            ": forward 2 b h pairs (d + dv), backward 2 b h pairs (3 d + 2 dv), with the exact "
+        distinct(records, [](const Row& row) { return row.model.convention + ": "; }) +
+            "forward 2 b h pairs (d + dv), backward 2 b h pairs (3 d + 2 dv), with the exact "
             "number of visible (query, key) pairs. GQA does not change it."},
        {"masks", aligned.empty() ? "none used"
                                  : "aligned " + aligned +
