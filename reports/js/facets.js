@@ -171,7 +171,7 @@ function drawMemory(figure) {
   }
   const device = records[first.run].environment.devices.find((d) => d.device === first.row.device);
   const most = device ? device.memory_bytes : null, wide = figure.width > 460;
-  const box = plotBox(figure, {left: 70, right: wide ? 84 : 14, top: 16});
+  const box = plotBox(figure, {left: 80, right: wide ? 84 : 14, top: 16});
   const {x, ticks} = lengthScale(list, box);
   const sizes = list.map(neededBytes).concat(most || []);
   const y = d3.scaleLog().base(2).domain([d3.min(sizes) / 1.6, d3.max(sizes) * 1.8])
