@@ -49,6 +49,8 @@ rooflash_module(record SOURCES src/record/*.cpp DEPENDS rooflash_core json)
 rooflash_module(model SOURCES src/model/*.cpp DEPENDS rooflash_kernels json)
 rooflash_module(verify SOURCES src/verify/*.cpp DEPENDS rooflash_core)
 rooflash_module(statistics SOURCES src/measure/statistics.cpp DEPENDS rooflash_core)
+rooflash_module(metrics SOURCES src/measure/metrics.cpp DEPENDS rooflash_core)
+rooflash_module(profile SOURCES src/profile/*.cpp DEPENDS rooflash_metrics rooflash_record json)
 rooflash_module(sweep SOURCES src/sweep/*.cpp DEPENDS rooflash_registry rooflash_model rooflash_record)
 rooflash_module(report SOURCES src/report/*.cpp DEPENDS rooflash_record ZLIB::ZLIB)
 rooflash_module(gate SOURCES src/gate/*.cpp DEPENDS rooflash_record rooflash_statistics)
@@ -56,12 +58,14 @@ rooflash_module(history SOURCES src/history/*.cpp DEPENDS rooflash_gate)
 rooflash_module(export SOURCES src/export/*.cpp DEPENDS rooflash_report rooflash_history)
 rooflash_module(doctor SOURCES src/worker/doctor/*.cpp DEPENDS rooflash_core)
 rooflash_module(worker_driver SOURCES src/worker/*.cpp src/worker/driver/*.cpp
-                DEPENDS rooflash_sweep rooflash_model rooflash_record rooflash_doctor Threads::Threads)
-rooflash_module(cli SOURCES src/cli/*.cpp DEPENDS rooflash_sweep rooflash_export rooflash_worker_driver cli11)
+                DEPENDS rooflash_sweep rooflash_model rooflash_profile rooflash_record rooflash_doctor
+                        Threads::Threads)
+rooflash_module(cli SOURCES src/cli/*.cpp DEPENDS rooflash_sweep rooflash_export rooflash_profile
+                rooflash_worker_driver cli11)
 # Needs a registry beside it: rooflash_registry, or rooflash_cuda with the kernels bound.
 rooflash_module(worker_loop SOURCES src/worker/*.cpp src/worker/loop/*.cpp src/sweep/repro.cpp
-                DEPENDS rooflash_model rooflash_verify rooflash_record rooflash_statistics rooflash_kernels
-                        rooflash_doctor Threads::Threads)
+                DEPENDS rooflash_model rooflash_profile rooflash_verify rooflash_record rooflash_statistics
+                        rooflash_kernels rooflash_doctor Threads::Threads)
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/src/main.cpp)
   add_executable(rooflash src/main.cpp)
@@ -85,8 +89,8 @@ rooflash_module(nvml SOURCES src/gpu/library.cpp src/gpu/nvml.cpp src/gpu/nvml_a
                 DEPENDS rooflash_core Threads::Threads ${CMAKE_DL_LIBS})
 if(CUPTI_INCLUDE)
   rooflash_module(measure SOURCES src/measure/counters.cpp src/measure/counter_failure.cpp
-                          src/measure/cupti_api.cpp src/measure/metric*.cpp
-                  DEPENDS rooflash_nvml)
+                          src/measure/cupti_api.cpp src/measure/metric_check.cpp src/measure/metric_plan.cpp
+                  DEPENDS rooflash_profile rooflash_model rooflash_nvml)
   target_include_directories(rooflash_measure SYSTEM PUBLIC ${CUPTI_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
 endif()
 
@@ -97,7 +101,7 @@ if(ROOFLASH_CUDA)
        ${CMAKE_SOURCE_DIR}/src/gpu/*.cpp ${CMAKE_SOURCE_DIR}/src/gpu/*.cu
        ${CMAKE_SOURCE_DIR}/src/measure/*.cpp ${CMAKE_SOURCE_DIR}/src/measure/*.cu
        ${CMAKE_SOURCE_DIR}/src/verify/*.cu ${CMAKE_SOURCE_DIR}/src/worker/cuda/*.cpp)
-  foreach(module nvml measure statistics)
+  foreach(module nvml measure metrics statistics)
     get_target_property(host_sources rooflash_${module} SOURCES)
     list(REMOVE_ITEM cuda_sources ${host_sources})
   endforeach()

@@ -42,6 +42,8 @@ forbid "history/ sees only core/, record/, the statistics and what makes two row
   "#include \"(?!(core|record|history)/|measure/statistics|gate/match)" src/history
 forbid "export/ sees only core/, record/, report/, history/ and what makes two rows the same case" \
   "#include \"(?!(core|record|report|history|export)/|gate/match)" src/export
+forbid "profile/ sees only core/, record/ and the metric names" \
+  "#include \"(?!(core|record|profile)/|measure/metrics)" src/profile
 forbid "core/ sees only core/" "#include \"(?!core/).*/" src/core
 
 for family in "${families[@]}"; do
@@ -52,7 +54,7 @@ for family in "${families[@]}"; do
 done
 
 driver=(src/main.cpp src/core src/cli src/sweep src/model src/record src/report src/gate src/history src/export
-        src/worker/driver src/worker/loop src/worker/doctor kernels/kernel.cpp kernels/kernel.hpp kernels/registry.cpp
+        src/profile src/worker/driver src/worker/loop src/worker/doctor kernels/kernel.cpp kernels/kernel.hpp kernels/registry.cpp
         kernels/registry.hpp)
 for host in kernels/*/host.cpp kernels/*/variants.hpp; do driver+=("$host"); done
 forbid "the driver sees no CUDA header" \

@@ -15,7 +15,7 @@ for folder in /opt/nvidia/nsight-compute/* /opt/nvidia/nsight-systems/*/bin /usr
   if [ -d "$folder" ]; then PATH="$PATH:$folder"; fi
 done
 out=${ROOFLASH_OUT:-out/gpu_check}
-all_steps="tests memcheck racecheck initcheck synccheck robustness doctor tools quickstart report"
+all_steps="tests memcheck racecheck initcheck synccheck robustness doctor profile tools quickstart report"
 steps=" ${*:-$all_steps} "
 for name in "$@"; do
   if [[ " $all_steps " != *" $name "* ]]; then
@@ -103,6 +103,7 @@ step robustness 240 env ROOFLASH_TEST_DEVICE=cuda:0 \
 step doctor 60 bash -c 'build/rooflash doctor --json > "$1"; build/rooflash doctor' bash \
   "$out/doctor.json"
 step tools 400 python3 scripts/check_tools.py build "$out/tools"
+step profile 240 python3 scripts/check_profile.py build/rooflash "$out/profile"
 step quickstart 180 build/rooflash run --suite quickstart -o "$out/quickstart.json"
 step report 60 build/rooflash report "$out/quickstart.json" -o "$out/quickstart.html"
 

@@ -109,6 +109,7 @@ int run_command_line(const std::vector<std::string>& argv) {
   add_history(app, context);
   add_list(app, context);
   add_verify(app, context);
+  add_profile(app, context);
   add_doctor(app, context);
   add_ceilings(app, context);
   add_config(app, context);

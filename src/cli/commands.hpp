@@ -25,6 +25,7 @@ struct Context {
 
 void add_run(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
+void add_list_metrics(CLI::App& list, Context& context);  // under `list`
 void add_report(CLI::App& app, Context& context);
 void add_compare(CLI::App& app, Context& context);
 void add_gate(CLI::App& app, Context& context);
@@ -35,6 +36,7 @@ void add_completion(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_ceilings(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);
+void add_profile(CLI::App& app, Context& context);
 
 // Parses `argv` and runs the subcommand. Returns the exit code. Throws Error: the message and the
 // hint are the caller's to print.

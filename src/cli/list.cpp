@@ -138,7 +138,8 @@ void list_cases(const SweepFlags& flags) {
 }  // namespace
 
 void add_list(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("list", "kernels, suites, devices, gpus or cases");
+  CLI::App* command =
+      app.add_subcommand("list", "kernels, suites, devices, gpus, cases or metrics");
   command->require_subcommand(1);
   const auto topic = [&](const char* name, const char* help, auto action) {
     CLI::App* sub = command->add_subcommand(name, help);
@@ -160,6 +161,7 @@ void add_list(CLI::App& app, Context& context) {
   auto flags = std::make_shared<SweepFlags>();
   add_sweep_flags(*topic("cases", "the cases that run would run", [flags] { list_cases(*flags); }),
                   *flags);
+  add_list_metrics(*command, context);
 }
 
 }  // namespace rooflash

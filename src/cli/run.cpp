@@ -39,6 +39,7 @@ struct RunFlags {
   bool dry_run = false;
   bool no_progress = false;
   bool plot = false;
+  bool profile = false;
 };
 
 RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devices) {
@@ -67,10 +68,46 @@ RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devi
 
 // The command that goes on with an interrupted run, for a shell.
 std::string resume_command(const std::vector<std::string>& argv) {
-  std::vector<std::string> words;
-  for (const std::string& word : argv) words.push_back(shell_word(word));
+  std::vector<std::string> words = argv;
   if (std::find(argv.begin(), argv.end(), "--resume") == argv.end()) words.emplace_back("--resume");
-  return fmt::format("{}", fmt::join(words, " "));
+  return shell_command(words);
+}
+
+// A run for a profiler around it: nothing of rooflash's own but the launches.
+void prepare_profile(SweepRun& run) {
+  for (const DeviceInfo& device : run.devices) {
+    if (!device.simulated) continue;
+    throw UsageError(
+        fmt::format("--profile: {} is a model, so there is nothing to profile", device.device),
+        "name a GPU: --device cuda:0");
+  }
+  run.options.profile = true;
+  run.options.verify = "off";
+  run.options.counters = "none";
+  run.ceilings = false;
+}
+
+// Flags typed beside --profile that would have no effect; what a configuration file sets may stand.
+void refuse_measuring(const std::vector<std::string>& argv,
+                      const std::vector<const CLI::Option*>& measuring) {
+  for (const CLI::Option* option : measuring) {
+    const std::string name = option->get_name();
+    for (const std::string& word : argv) {
+      if (word != name && !word.starts_with(name + "=")) continue;
+      throw UsageError(fmt::format("--profile and {} exclude each other", name),
+                       "a profiled launch is neither timed, verified nor counted by rooflash");
+    }
+  }
+}
+
+std::string profiled_lines(const Record& record) {
+  std::string text;
+  for (const Row& row : record.rows) {
+    text +=
+        fmt::format("{:<11}  {}  {}\n", to_string(row.status), row.case_id,
+                    row.status == Status::ok ? "launched once, not timed" : printable(row.reason));
+  }
+  return text;
 }
 
 int run(const Context& context, const RunFlags& flags) {
@@ -78,12 +115,16 @@ int run(const Context& context, const RunFlags& flags) {
   run.argv = context.argv;
   run.sweep = resolve_sweep(flags.sweep);
   const DeviceChoice choice = choose_devices(
-      run.sweep.devices.empty() ? std::vector<std::string>{"auto"} : run.sweep.devices);
+      run.sweep.devices.empty() ? std::vector<std::string>{flags.profile ? "cuda:0" : "auto"}
+                                : run.sweep.devices);
   run.devices = choice.devices;
   run.options = options_of(flags, run.devices);
   run.timeout_s = parse_limit(flags.timeout, "--timeout");
-  run.outputs =
-      flags.outputs.empty() && !flags.dry_run ? std::vector{default_output()} : flags.outputs;
+  // A record without times does not take the place of the last one that has some.
+  run.outputs = flags.outputs.empty() && !flags.dry_run && !flags.profile
+                    ? std::vector{default_output()}
+                    : flags.outputs;
+  if (flags.profile) prepare_profile(run);
   run.resume = flags.resume;
   run.quiet = context.quiet;
   run.progress = !flags.no_progress;
@@ -93,12 +134,13 @@ int run(const Context& context, const RunFlags& flags) {
     return 0;
   }
   const SweepResult result = run_sweep(run);
-  print_result(flags.json ? record_text(result.record)
-                          : render_table(result.record, table_options(context.color)));
-  if (flags.plot && !flags.json) {
+  print_result(flags.json      ? record_text(result.record)
+               : flags.profile ? profiled_lines(result.record)
+                               : render_table(result.record, table_options(context.color)));
+  if (flags.plot && !flags.json && !flags.profile) {
     print_result("\n" + render_plot(result.record, table_options(context.color)));
   }
-  if (!context.quiet) {
+  if (!context.quiet && !run.outputs.empty()) {
     std::vector<std::string> shown;
     for (const std::string& path : run.outputs) shown.push_back(printable(path));
     print_message(fmt::format("saved {}", fmt::join(shown, ", ")));
@@ -128,15 +170,18 @@ void add_run(CLI::App& app, Context& context) {
   auto flags = std::make_shared<RunFlags>();
   add_sweep_flags(*command, flags->sweep);
   const char* const kMeasure = "How they are measured";
+  std::vector<const CLI::Option*> measuring;
   const auto option = [&](const char* name, std::string& value, const char* help) {
-    command->add_option(name, value, help)->group(kMeasure);
+    measuring.push_back(command->add_option(name, value, help)->group(kMeasure));
   };
   const auto choice = [&](const char* name, std::string& value,
                           const std::vector<std::string>& choices, const char* help) {
-    add_choice(*command, name, value, choices, help)->group(kMeasure);
+    measuring.push_back(add_choice(*command, name, value, choices, help)->group(kMeasure));
   };
   choice("--verify", flags->verify, {"on", "off", "only"}, "default on; only: no timing");
-  choice("--l2", flags->l2, {"cold", "warm"}, "default cold: flushed before each sample");
+  add_choice(*command, "--l2", flags->l2, {"cold", "warm"},
+             "default cold: flushed before each sample")
+      ->group(kMeasure);
   choice("--power", flags->power, {"burst", "sustained"},
          "default burst; sustained: busy for seconds before and between samples");
   choice("--counters", flags->counters, {"hbm", "none", "force"},
@@ -144,10 +189,16 @@ void add_run(CLI::App& app, Context& context) {
   option("--min-samples", flags->min_samples, "at least so many samples (default 10x)");
   option("--max-noise", flags->max_noise, "stop when the median is known to within this (0.5%)");
   option("--max-time", flags->max_time, "of sampling one case (default 400ms)");
-  option("--timeout", flags->timeout,
-         "a case without a row after this, beyond --max-time, is killed "
-         "(default 60s)");
+  command
+      ->add_option("--timeout", flags->timeout,
+                   "a case without a row after this, beyond --max-time, is killed (default 60s)")
+      ->group(kMeasure);
   option("--sram", flags->sram, "SRAM of one SM of a simulated GPU, such as 64k");
+  command
+      ->add_flag("--profile", flags->profile,
+                 "one launch a case in the NVTX range rooflash@timed, for ncu or nsys around this "
+                 "command: no timing, verification or counters")
+      ->group(kMeasure);
   const char* const kOutput = "Output";
   add_repeatable(*command, "-o,--output", flags->outputs,
                  "FILE.json, .csv, .md or .html (repeatable)")
@@ -159,8 +210,12 @@ void add_run(CLI::App& app, Context& context) {
   command->add_flag("--resume", flags->resume, "go on with an interrupted run")->group(kOutput);
   command->add_flag("--dry-run", flags->dry_run, "print the cases and run nothing")->group(kOutput);
   command->add_flag("--no-progress", flags->no_progress, "no progress on stderr")->group(kOutput);
-  command->callback(
-      [&context, flags] { context.action = [&, flags] { return run(context, *flags); }; });
+  command->callback([&context, flags, measuring] {
+    context.action = [&, flags, measuring] {
+      if (flags->profile) refuse_measuring(context.argv, measuring);
+      return run(context, *flags);
+    };
+  });
 }
 
 }  // namespace rooflash

@@ -30,6 +30,8 @@
 namespace rooflash {
 namespace {
 
+constexpr double kEndTimeoutSeconds = 30;  // a profiler may write its report meanwhile
+
 using RowKey = std::tuple<std::string, std::string, int>;
 RowKey key_of(const Row& row) {
   return {row.case_id, row.device, row.round};
@@ -53,6 +55,9 @@ class Runner {
     open_journal();
     if (run_.ceilings) measure_ceilings();
     const int signal = run_cases();
+    if (run_.options.profile) {
+      for (Connection& connection : connections_) connection.end(kEndTimeoutSeconds);
+    }
     SweepResult result{std::move(record_), 0};
     for (Row& row : rows_) {
       if (row.status != Status::not_run || !row.reason.empty()) continue;

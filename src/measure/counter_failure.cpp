@@ -1,7 +1,6 @@
 #include "measure/counter_failure.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <utility>
@@ -122,33 +121,6 @@ std::string attached_client(const CuptiApi& api) {
   }
   if (code != CUPTI_SUCCESS) throw counter_failure(api, code, call);
   return {};
-}
-
-CounterFailure refused_metrics(const CuptiApi& api, CUptiResult code, const std::string& chip,
-                               const std::vector<std::uint8_t>& availability,
-                               const std::vector<std::string>& metrics) {
-  std::vector<std::string> unknown;
-  for (const std::string& metric : metrics) {
-    auto host = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_Initialize);
-    host.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
-    host.pChipName = chip.c_str();
-    host.pCounterAvailabilityImage = availability.data();
-    if (api.cuptiProfilerHostInitialize(&host) != CUPTI_SUCCESS) break;
-    const char* name = metric.c_str();
-    auto add = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_ConfigAddMetrics);
-    add.pHostObject = host.pHostObject;
-    add.ppMetricNames = &name;
-    add.numMetrics = 1;
-    if (api.cuptiProfilerHostConfigAddMetrics(&add) != CUPTI_SUCCESS) unknown.push_back(metric);
-    auto end = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_Deinitialize);
-    end.pHostObject = host.pHostObject;
-    (void)api.cuptiProfilerHostDeinitialize(&end);
-  }
-  if (unknown.empty()) return counter_failure(api, code, "cuptiProfilerHostConfigAddMetrics");
-  return {"unavailable",
-          fmt::format("cuptiProfilerHostConfigAddMetrics: {}; {} (API version {}) has no metric {} "
-                      "on chip {}",
-                      api.text(code), api.path(), api.version(), fmt::join(unknown, ", "), chip)};
 }
 
 CounterFailure unsupported_device(const CUpti_Profiler_DeviceSupported_Params& support) {

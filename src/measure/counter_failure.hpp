@@ -24,12 +24,6 @@ CounterFailure stand_down_for(const std::string& tool);
 // none is, else its name or a description. Throws CounterFailure where CUPTI cannot say.
 std::string attached_client(const CuptiApi& api);
 
-// For a set of metrics that cuptiProfilerHostConfigAddMetrics refused with `code`: one bad name
-// refuses the whole set without a word, so each is tried alone.
-CounterFailure refused_metrics(const CuptiApi& api, CUptiResult code, const std::string& chip,
-                               const std::vector<std::uint8_t>& availability,
-                               const std::vector<std::string>& metrics);
-
 // What cuptiProfilerDeviceSupported said, where it was not "supported".
 CounterFailure unsupported_device(const CUpti_Profiler_DeviceSupported_Params& support);
 

@@ -2,31 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
+#include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
-#include <vector>
 
-#include "measure/counter_failure.hpp"
-#include "measure/cupti_api.hpp"
+#include "measure/metric_plan.hpp"
 
 namespace rooflash {
-namespace {
-
-// A metric set compiled for the chip. The image must outlive every session that uses it: CUPTI
-// keeps the pointer. 64-bit words, because it must be aligned to 8 bytes.
-struct Config {
-  MetricNames names;
-  std::vector<std::string> metrics;
-  std::vector<const char*> pointers;
-  CUpti_Profiler_Host_Object* host = nullptr;
-  std::vector<std::uint64_t> image;
-  std::size_t image_bytes = 0;
-  std::size_t passes = 0;
-  std::uint8_t* bytes() { return reinterpret_cast<std::uint8_t*>(image.data()); }
-};
-
-}  // namespace
 
 struct CounterSession::State {
   State(CounterTarget counted, const std::string& tool);
@@ -35,11 +18,14 @@ struct CounterSession::State {
   void call(CUptiResult code, const char* name) const {
     if (code != CUPTI_SUCCESS) throw counter_failure(api, code, name);
   }
+  // A missing permission does not come back within a run; a busy device may.
+  void keep(const CounterFailure& caught) {
+    if (caught.status == "no_permission") failure = caught;
+  }
   void start();
-  Config& config(DType dtype);
-  std::map<std::string, double> collect(Config& config, const std::function<void()>& prepare,
+  MetricPlan& plan(const std::vector<std::string>& metrics);
+  std::map<std::string, double> collect(MetricPlan& plan, const std::function<void()>& prepare,
                                         const std::function<void()>& launch);
-  std::map<std::string, double> evaluate(Config& config, const std::vector<std::uint8_t>& data);
 
   CounterTarget target;
   CuptiApi api;
@@ -47,7 +33,7 @@ struct CounterSession::State {
   bool initialised = false;
   std::string chip;
   std::vector<std::uint8_t> availability;
-  std::map<DType, Config> configs;
+  std::map<std::vector<std::string>, MetricPlan> plans;
 };
 
 #define ROOFLASH_CUPTI(function, params) call(api.function(params), #function)
@@ -100,71 +86,23 @@ void CounterSession::State::start() {
 }
 
 CounterSession::State::~State() {
-  for (auto& [dtype, config] : configs) {
-    if (config.host == nullptr) continue;
-    auto end = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_Deinitialize);
-    end.pHostObject = config.host;
-    (void)api.cuptiProfilerHostDeinitialize(&end);
-  }
+  plans.clear();
   if (initialised) {
     auto end = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_DeInitialize);
     (void)api.cuptiProfilerDeInitialize(&end);
   }
 }
 
-Config& CounterSession::State::config(DType dtype) {
-  const auto found = configs.find(dtype);
-  if (found != configs.end()) return found->second;
-  const auto names = metric_names(chip, dtype);
-  if (!names) throw CounterFailure{"unavailable", "no metric names are known for chip " + chip};
-
-  Config config;
-  config.names = *names;
-  config.metrics = names->all();
-  for (const std::string& metric : config.metrics) config.pointers.push_back(metric.c_str());
-  auto host = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_Initialize);
-  host.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
-  host.pChipName = chip.c_str();
-  host.pCounterAvailabilityImage = availability.data();
-  ROOFLASH_CUPTI(cuptiProfilerHostInitialize, &host);
-  config.host = host.pHostObject;
-  // Kept from here on, so that the destructor ends the host object whatever fails below; the
-  // strings stay where they are, because moving a vector does not move its elements.
-  Config& kept = configs.emplace(dtype, std::move(config)).first->second;
-  try {
-    auto add = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_ConfigAddMetrics);
-    add.pHostObject = kept.host;
-    add.ppMetricNames = kept.pointers.data();
-    add.numMetrics = kept.pointers.size();
-    if (const CUptiResult code = api.cuptiProfilerHostConfigAddMetrics(&add)) {
-      throw refused_metrics(api, code, chip, availability, kept.metrics);
-    }
-    auto size = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_GetConfigImageSize);
-    size.pHostObject = kept.host;
-    ROOFLASH_CUPTI(cuptiProfilerHostGetConfigImageSize, &size);
-    kept.image_bytes = size.configImageSize;
-    kept.image.resize((kept.image_bytes + 7) / 8);
-    auto image = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_GetConfigImage);
-    image.pHostObject = kept.host;
-    image.configImageSize = kept.image_bytes;
-    image.pConfigImage = kept.bytes();
-    ROOFLASH_CUPTI(cuptiProfilerHostGetConfigImage, &image);
-    auto passes = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_GetNumOfPasses);
-    passes.configImageSize = kept.image_bytes;
-    passes.pConfigImage = kept.bytes();
-    ROOFLASH_CUPTI(cuptiProfilerHostGetNumOfPasses, &passes);
-    kept.passes = passes.numOfPasses;
-  } catch (const CounterFailure&) {
-    auto end = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_Deinitialize);
-    end.pHostObject = kept.host;
-    (void)api.cuptiProfilerHostDeinitialize(&end);
-    configs.erase(dtype);
-    throw;
-  }
-  return kept;
+MetricPlan& CounterSession::State::plan(const std::vector<std::string>& metrics) {
+  const auto found = plans.find(metrics);
+  if (found != plans.end()) return found->second;
+  return plans
+      .emplace(std::piecewise_construct, std::forward_as_tuple(metrics),
+               std::forward_as_tuple(api, chip, metrics, availability))
+      .first->second;
 }
 
-std::map<std::string, double> CounterSession::State::collect(Config& config,
+std::map<std::string, double> CounterSession::State::collect(MetricPlan& plan,
                                                              const std::function<void()>& prepare,
                                                              const std::function<void()>& launch) {
   auto enable = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_Enable);
@@ -183,8 +121,8 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
 
   auto size = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataSize);
   size.pRangeProfilerObject = profiler;
-  size.pMetricNames = config.pointers.data();
-  size.numMetrics = config.pointers.size();
+  size.pMetricNames = plan.names();
+  size.numMetrics = plan.metrics().size();
   size.maxNumOfRanges = 1;
   size.maxNumRangeTreeNodes = 1;
   ROOFLASH_CUPTI(cuptiRangeProfilerGetCounterDataSize, &size);
@@ -198,8 +136,8 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
 
   auto set = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_SetConfig);
   set.pRangeProfilerObject = profiler;
-  set.configSize = config.image_bytes;
-  set.pConfig = config.bytes();
+  set.configSize = plan.image_bytes();
+  set.pConfig = plan.image();
   set.counterDataImageSize = data.size();
   set.pCounterDataImage = data.data();
   set.range = CUPTI_UserRange;
@@ -218,7 +156,7 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
   start.pRangeProfilerObject = push.pRangeProfilerObject = profiler;
   pop.pRangeProfilerObject = stop.pRangeProfilerObject = profiler;
   push.pRangeName = "case";
-  for (std::size_t pass = 0; pass <= config.passes && stop.isAllPassSubmitted == 0; ++pass) {
+  for (std::size_t pass = 0; pass <= plan.passes() && stop.isAllPassSubmitted == 0; ++pass) {
     // Before Start, so that the flush is not counted. Start synchronises and restarts the counters,
     // and moves too little data to warm the cache again.
     prepare();
@@ -231,37 +169,13 @@ std::map<std::string, double> CounterSession::State::collect(Config& config,
     ROOFLASH_CUPTI(cuptiRangeProfilerStop, &stop);
   }
   if (stop.isAllPassSubmitted == 0) {
-    throw CounterFailure{"invalid", fmt::format("{} passes were not enough", config.passes + 1)};
+    throw CounterFailure{"invalid", fmt::format("{} passes were not enough", plan.passes() + 1)};
   }
   auto decode = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_DecodeData);
   decode.pRangeProfilerObject = profiler;
   ROOFLASH_CUPTI(cuptiRangeProfilerDecodeData, &decode);
   if (decode.numOfRangeDropped != 0) throw CounterFailure{"invalid", "CUPTI dropped the range"};
-  return evaluate(config, data);
-}
-
-std::map<std::string, double> CounterSession::State::evaluate(
-    Config& config, const std::vector<std::uint8_t>& data) {
-  auto info = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataInfo);
-  info.pCounterDataImage = data.data();
-  info.counterDataImageSize = data.size();
-  ROOFLASH_CUPTI(cuptiRangeProfilerGetCounterDataInfo, &info);
-  if (info.numTotalRanges != 1) {
-    throw CounterFailure{"invalid", fmt::format("{} ranges in place of 1", info.numTotalRanges)};
-  }
-  std::vector<double> values(config.pointers.size(), 0.0);
-  auto ask = ROOFLASH_CUPTI_PARAMS(CUpti_Profiler_Host_EvaluateToGpuValues);
-  ask.pHostObject = config.host;
-  ask.pCounterDataImage = data.data();
-  ask.counterDataImageSize = data.size();
-  ask.rangeIndex = 0;
-  ask.ppMetricNames = config.pointers.data();
-  ask.numMetrics = config.pointers.size();
-  ask.pMetricValues = values.data();
-  ROOFLASH_CUPTI(cuptiProfilerHostEvaluateToGpuValues, &ask);
-  std::map<std::string, double> by_name;
-  for (std::size_t i = 0; i < values.size(); ++i) by_name[config.metrics[i]] = values[i];
-  return by_name;
+  return plan.evaluate(data);
 }
 
 CounterSession::CounterSession(CounterTarget target, const std::string& tool)
@@ -274,15 +188,54 @@ Counters CounterSession::measure(DType dtype, const std::function<void()>& prepa
   Counters counters;
   try {
     if (!state_->failure.status.empty()) throw state_->failure;
-    Config& config = state_->config(dtype);
-    return interpret(config.names, state_->collect(config, prepare, launch), expected);
+    const auto names = metric_names(state_->chip, dtype);
+    if (!names) {
+      throw CounterFailure{"unavailable", "no metric names are known for chip " + state_->chip};
+    }
+    MetricPlan& plan = state_->plan(names->all());
+    return interpret(*names, state_->collect(plan, prepare, launch), expected);
   } catch (const CounterFailure& failure) {
     counters.status = failure.status;
     counters.reason = failure.reason;
-    // A missing permission does not come back within a run; a busy device may.
-    if (failure.status == "no_permission") state_->failure = failure;
+    state_->keep(failure);
   }
   return counters;
+}
+
+CountedGroup CounterSession::count(const std::vector<std::string>& metrics,
+                                   const std::function<void()>& prepare,
+                                   const std::function<void()>& launch) {
+  CountedGroup group;
+  try {
+    if (!state_->failure.status.empty()) throw state_->failure;
+    MetricPlan& plan = state_->plan(metrics);
+    for (const auto& [name, value] : state_->collect(plan, prepare, launch)) {
+      if (std::isfinite(value)) {
+        group.values[name] = value;
+      } else {
+        group.missing[name] = fmt::format("CUPTI gave {}", value);
+      }
+    }
+    group.passes = static_cast<std::int64_t>(plan.passes());
+    group.status = "ok";
+  } catch (const CounterFailure& failure) {
+    group.status = failure.status;
+    group.reason = failure.reason;
+    state_->keep(failure);
+  }
+  return group;
+}
+
+std::string CounterSession::chip() const {
+  return state_->chip;
+}
+
+const CuptiApi& CounterSession::api() const {
+  return state_->api;
+}
+
+CounterFailure CounterSession::failure() const {
+  return state_->failure;
 }
 
 std::string CounterSession::library() const {

@@ -4,10 +4,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/outer_tool.hpp"
 #include "core/record.hpp"
+#include "measure/counter_failure.hpp"
 #include "measure/metrics.hpp"
+#include "profile/counted.hpp"
 
 struct CUctx_st;  // a CUcontext points to one
 
@@ -40,8 +43,18 @@ class CounterSession {
   Counters measure(DType dtype, const std::function<void()>& prepare,
                    const std::function<void()>& launch, const CounterExpectation& expected);
 
+  // The same for any list of metrics of the chip, with no expectation of their values. `launch`
+  // runs once for each pass. One unknown name fails the whole list.
+  CountedGroup count(const std::vector<std::string>& metrics, const std::function<void()>& prepare,
+                     const std::function<void()>& launch);
+
   // "<path>, API <version>", or why there is no library.
   std::string library() const;
+  const CuptiApi& api() const;
+  // CUPTI's name of the device's chip ("GH100"), "" where it did not come to that.
+  std::string chip() const;
+  // Why nothing can be counted; its status is "" while counting may work.
+  CounterFailure failure() const;
 
  private:
   struct State;

@@ -30,6 +30,7 @@ namespace rooflash {
   X(cuptiProfilerGetCounterAvailability)         \
   X(cuptiProfilerHostInitialize)                 \
   X(cuptiProfilerHostDeinitialize)               \
+  X(cuptiProfilerHostGetBaseMetrics)             \
   X(cuptiProfilerHostConfigAddMetrics)           \
   X(cuptiProfilerHostGetConfigImageSize)         \
   X(cuptiProfilerHostGetConfigImage)             \

@@ -25,7 +25,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string suggest(std::string_view name, const std::vector<std::string>& known) {
-  constexpr std::size_t kLongest = 64;  // longer input is no misspelling, and would cost time
+  constexpr std::size_t kLongest = 128;  // longer input is no misspelling, and would cost time
   const std::string* nearest = nullptr;
   // Two slips, as a swap of neighbours is; in a name of three letters one, or all of them look
   // alike.

@@ -5,6 +5,9 @@
 
 namespace rooflash {
 
+inline const Choices kCounterStatuses = {"ok",         "not_requested", "no_permission", "busy",
+                                         "other_tool", "unavailable",   "invalid"};
+
 template <class Io>
 void describe(Io& io, Described<Io, Problem> problem) {
   io("pass", problem.pass);
@@ -106,9 +109,7 @@ void describe(Io& io, Described<Io, Clock> clock) {
 
 template <class Io>
 void describe(Io& io, Described<Io, Counters> counters) {
-  io.choice(
-      "status", counters.status,
-      {"ok", "not_requested", "no_permission", "busy", "other_tool", "unavailable", "invalid"});
+  io.choice("status", counters.status, kCounterStatuses);
   io("reason", counters.reason);
   io("hbm_read_bytes", counters.hbm_read_bytes);
   io("hbm_write_bytes", counters.hbm_write_bytes);

@@ -13,25 +13,42 @@ std::string side(std::int64_t bound) {
 
 }  // namespace
 
-std::string repro_command(std::string_view kernel, const Problem& p, std::string_view device) {
-  std::string command = fmt::format(
-      "rooflash run --kernel {} --{} --dtype {} --batch-size {} --nheads {} --nheads-kv {} "
-      "--seqlen {} --seqlen-q {} --headdim {} --headdim-v {} --causal {} --align {}",
-      shell_word(kernel), to_string(p.pass), to_string(p.dtype), p.batch, p.heads_q, p.heads_kv,
-      p.seqlen_kv, p.seqlen_q, p.headdim, p.headdim_v, p.mask.kind == MaskKind::causal,
-      to_string(p.mask.align));
+std::vector<std::string> repro_words(std::string_view kernel, const Problem& p,
+                                     std::string_view device) {
+  std::vector<std::string> words{"rooflash", "run"};
+  const auto flag = [&](const char* name, const auto& value) {
+    words.emplace_back(name);
+    words.push_back(fmt::format("{}", value));
+  };
+  flag("--kernel", kernel);
+  words.push_back(fmt::format("--{}", to_string(p.pass)));
+  flag("--dtype", to_string(p.dtype));
+  flag("--batch-size", p.batch);
+  flag("--nheads", p.heads_q);
+  flag("--nheads-kv", p.heads_kv);
+  flag("--seqlen", p.seqlen_kv);
+  flag("--seqlen-q", p.seqlen_q);
+  flag("--headdim", p.headdim);
+  flag("--headdim-v", p.headdim_v);
+  flag("--causal", p.mask.kind == MaskKind::causal);
+  flag("--align", to_string(p.mask.align));
   if (p.mask.kind == MaskKind::window) {
-    command += fmt::format(" --window {},{}", side(p.mask.left), side(p.mask.right));
+    flag("--window", side(p.mask.left) + "," + side(p.mask.right));
   }
-  command += fmt::format(" --distribution {}", to_string(p.distribution));
+  flag("--distribution", to_string(p.distribution));
   for (const auto& [key, value] : p.options) {
     if (key == "sram") {
-      command += " --sram " + value;
-      continue;
+      flag("--sram", value);
+    } else {
+      flag("--option", key + "=" + value);
     }
-    command += fmt::format(" --option {}", shell_word(fmt::format("{}={}", key, value)));
   }
-  return command + " --device " + shell_word(device);
+  flag("--device", device);
+  return words;
+}
+
+std::string repro_command(std::string_view kernel, const Problem& p, std::string_view device) {
+  return shell_command(repro_words(kernel, p, device));
 }
 
 }  // namespace rooflash

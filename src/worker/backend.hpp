@@ -38,6 +38,11 @@ class Backend {
   virtual std::vector<DoctorCheck> doctor() = 0;
   // By running work of known size; `counters` as in RunOptions. Empty where nothing is counted.
   virtual std::vector<DoctorCheck> prove_counters(const std::string& counters) = 0;
+  // Which of the metrics `names` the device has, and whether they can be counted at all.
+  virtual MetricAnswer metrics(const std::vector<std::string>& names) = 0;
+  // Runs one case and counts each group of metrics. Faults as in run(); a group that could not be
+  // counted says so itself.
+  virtual CountedProfile profile(const ProfileRequest& request, const PhaseSink& phase) = 0;
   // True once the device can run nothing more in this process (sticky error).
   virtual bool lost() const { return false; }
 };

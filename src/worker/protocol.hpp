@@ -8,6 +8,9 @@
 //                      {"type":"ceilings","sustained":false}       measure the roofs
 //                      {"type":"doctor"}                           the state of this device
 //                      {"type":"proof","counters":"hbm"}           count work of known size
+//                      {"type":"metrics","names":[...]}            which of these can be counted
+//                      {"type":"profile","request":{"case":{...},"groups":[[...]]}}   count one
+//                      case
 //   worker -> driver   {"type":"hello","protocol":1,"device":{...},"environment":{...}}
 //                      {"type":"phase","index":3,"phase":"verify"}
 //                      setup|verify|warmup|timed|counters
@@ -15,6 +18,8 @@
 //                      {"type":"ceilings","ceilings":{...}}
 //                      {"type":"doctor","checks":[{"id","status","detail","fix"}]}  and "proof"
 //                      alike
+//                      {"type":"metrics","metrics":{"chip","library","status","reason","refused"}}
+//                      {"type":"profile","profile":{...}}          ends a case; phases come before
 //                      {"type":"error","code":77,"what":"...","hint":"..."}   fatal; the worker
 //                      exits
 //
@@ -23,10 +28,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "core/problem.hpp"
+#include "profile/counted.hpp"
 
 namespace rooflash {
 
@@ -44,6 +52,7 @@ struct RunOptions {
   double max_time_s = 0.4;      // of the timed phase
   double warmup_s = 0.05;       // at least; longer while the clock still moves, at most 20x
   std::int64_t sram_bytes = 0;  // sim: SRAM of one SM; 0 takes the GPU's
+  bool profile = false;         // one launch for a profiler outside, neither timed nor counted
 };
 
 struct CaseRequest {
@@ -55,8 +64,32 @@ struct CaseRequest {
   RunOptions options;
 };
 
+// One case to be counted: CUPTI's names of metrics, each group collected by itself, in as many
+// passes as it takes.
+struct ProfileRequest {
+  CaseRequest request;  // JSON: "case"
+  std::vector<std::vector<std::string>> groups;
+};
+
+// What a device says of metrics.
+struct MetricAnswer {
+  std::string chip;     // CUPTI's name: "GH100"
+  std::string library;  // CUPTI's file and version, or why there is none
+  std::string status;   // of Counters: "ok" where metrics can be counted
+  std::string reason;
+  std::map<std::string, std::string> refused;  // names asked for that the chip has not: why
+};
+
 nlohmann::ordered_json to_json(const CaseRequest& request);
+nlohmann::ordered_json to_json(const ProfileRequest& request);
+nlohmann::ordered_json to_json(const MetricAnswer& answer);
+nlohmann::ordered_json to_json(const CountedProfile& profile);
 // Throws UsageError with the field's name on anything missing or of another type.
 CaseRequest case_request_from_json(const nlohmann::ordered_json& json);
+ProfileRequest profile_request_from_json(const nlohmann::ordered_json& json);
+// `place` names the sender in messages.
+MetricAnswer metric_answer_from_json(const nlohmann::ordered_json& json, std::string_view place);
+CountedProfile counted_profile_from_json(const nlohmann::ordered_json& json,
+                                         std::string_view place);
 
 }  // namespace rooflash

@@ -180,6 +180,20 @@ cuptiProfilerHostDeinitialize(CUpti_Profiler_Host_Deinitialize_Params* params) {
 }
 
 CUptiResult CUPTIAPI
+cuptiProfilerHostGetBaseMetrics(CUpti_Profiler_Host_GetBaseMetrics_Params* params) {
+  FAKE_BEGIN(params);
+  static const char* counters[] = {"dram__bytes_read", "sm__cycles_elapsed"};
+  static const char* ratios[] = {"lts__t_sector_hit_rate"};
+  static const char* throughputs[] = {"dram__throughput"};
+  const bool counter = params->metricType == CUPTI_METRIC_TYPE_COUNTER;
+  params->ppMetricNames = counter                                         ? counters
+                          : params->metricType == CUPTI_METRIC_TYPE_RATIO ? ratios
+                                                                          : throughputs;
+  params->numMetrics = counter ? 2 : 1;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult CUPTIAPI
 cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetrics_Params* params) {
   FAKE_BEGIN(params);
   const auto rejected = script.value("reject");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -25,6 +26,8 @@
 #include "worker/backend.hpp"
 #include "worker/cuda/buffer_pool.hpp"
 #include "worker/cuda/cuda_doctor.hpp"
+#include "worker/cuda/cuda_row.hpp"
+#include "worker/cuda/profile_case.hpp"
 
 namespace rooflash {
 namespace {
@@ -36,6 +39,7 @@ class CudaBackend : public Backend {
   explicit CudaBackend(int ordinal)
       : device_(describe_device(ordinal)),
         limits_(device_limits(ordinal)),
+        sm_limits_(sm_limits(ordinal)),
         nvml_(pci_bus_id(ordinal), device_.name),
         spec_(find_gpu_by_name(device_.name)),
         ordinal_(ordinal),
@@ -74,10 +78,27 @@ class CudaBackend : public Backend {
     pool_.release();
     return rooflash::prove_counters(counter_session(counters), timer_, stream_);
   }
+  MetricAnswer metrics(const std::vector<std::string>& names) override {
+    return answer_metrics(counter_session("hbm"), names);
+  }
+  CountedProfile profile(const ProfileRequest& request, const PhaseSink& phase) override;
   bool lost() const override { return lost_; }
 
  private:
-  void run_case(const CaseRequest& request, const PhaseSink& phase, Row& row);
+  // A case ready to be launched: set up, and verified where that was asked for.
+  struct Ready {
+    const Prepared& prepared;
+    const Tensors& tensors;
+    const Traffic& traffic;
+  };
+  // What is done with it; false where the row has ended.
+  using Work = std::function<bool(const Ready&, Row&)>;
+
+  Row run_row(const CaseRequest& request, const PhaseSink& phase, const Work& work);
+  void run_case(const CaseRequest& request, const PhaseSink& phase, const Work& work, Row& row);
+  bool measure(const CaseRequest& request, const PhaseSink& phase, const Ready& ready, Row& row);
+  // Brings the L2 into the state that `l2` names.
+  void prepare_l2(const std::string& l2, const Launch& launch);
   bool fits(Row& row, std::int64_t needed);
   Tensors allocate(const Problem& problem, std::int64_t workspace_bytes);
   bool verify(const CaseRequest& request, const Prepared& prepared, const Tensors& tensors,
@@ -101,6 +122,7 @@ class CudaBackend : public Backend {
 
   DeviceInfo device_;  // before the context: other_processes must not count this one
   DeviceLimits limits_;
+  SmLimits sm_limits_;
   Nvml nvml_;
   const GpuSpec* spec_;  // nullptr for a card that is not in the list
   int ordinal_;
@@ -112,68 +134,49 @@ class CudaBackend : public Backend {
   bool lost_ = false;
 };
 
-void end_row(Row& row, Status status, std::string reason) {
-  row.status = status;
-  row.reason = std::move(reason);
-  if (status == Status::ok) return;
-  row.time_us.reset();  // only rows that are ok carry times
-  row.clock_mhz.reset();
-  row.cycles_median.reset();
-  row.energy.reset();
-  row.derived = {};
-}
-
-// When each sample began, at steady_us().
-Trace trace_of(const Timing& timing) {
-  Trace trace;
-  const double start = steady_us(timing.start);
-  for (const double offset : timing.sample_start_us) {
-    trace.sample_start_us.push_back(start + offset);
+Row CudaBackend::run(const CaseRequest& request, const PhaseSink& phase) {
+  if (!request.options.profile) {
+    return run_row(request, phase, [&](const Ready& ready, Row& row) {
+      return measure(request, phase, ready, row);
+    });
   }
-  return trace;
-}
-
-// The timing and the state of the card around it.
-void add_timing(Row& row, Timing timing, const NvmlSnapshot& before, const NvmlSnapshot& after) {
-  if (timing.clock_mhz.samples.empty()) {
-    row.missing["clock_mhz"] = "no SM wrote both clock stamps of every sample";
-    row.missing["cycles.median"] = row.missing["clock_mhz"];
-  } else {
-    row.clock_mhz = std::move(timing.clock_mhz);
-    row.cycles_median = timing.cycles_median;
-  }
-  row.time_us = std::move(timing.time_us);
-  row.flags.insert(row.flags.end(), timing.flags.begin(), timing.flags.end());
-  row.power_w = after.power_w;
-  row.temperature_c = after.temperature_c;
-  for (const NvmlSnapshot* snapshot : {&before, &after}) {
-    for (const std::string& held : snapshot->throttle.value_or(std::vector<std::string>())) {
-      if (std::find(row.throttle.begin(), row.throttle.end(), held) == row.throttle.end()) {
-        row.throttle.push_back(held);
-      }
-    }
-  }
-  for (const char* field : {"power_w", "temperature_c", "throttle"}) {
-    const auto found = after.missing.find(field);
-    if (found != after.missing.end()) row.missing[field] = found->second;
-  }
-}
-
-// A launch that ends up in another family's kernels must not carry this one's name. A family's own
-// kernels live in namespace rooflash::NAME.
-bool ran_family(const std::vector<std::string>& kernels_run, const Kernel& kernel) {
-  const std::string own =
-      fmt::format("rooflash::{}::", kernel.hidden ? "hidden" : std::string_view(kernel.name));
-  return std::any_of(kernels_run.begin(), kernels_run.end(), [&](const std::string& symbol) {
-    return symbol.find(own) != std::string::npos;
+  return run_row(request, phase, [&](const Ready& ready, Row& row) {
+    phase("timed");
+    const Launch& launch = ready.prepared.launch;
+    launch_for_profiler(
+        launch, [&] { prepare_l2(request.options.l2, launch); }, stream_);
+    row.counters.reason = "--profile leaves the counters to the profiler";
+    row.missing["time_us"] = "--profile: one launch for a profiler, not timed";
+    return true;
   });
 }
 
-Row CudaBackend::run(const CaseRequest& request, const PhaseSink& phase) {
+CountedProfile CudaBackend::profile(const ProfileRequest& request, const PhaseSink& phase) {
+  CountedProfile profile;
+  profile.row = run_row(request.request, phase, [&](const Ready& ready, Row& row) {
+    phase("counters");
+    const NvtxRange range(NvtxPhase::counters);
+    const Launch& launch = ready.prepared.launch;
+    profile.groups = count_groups(
+        counter_session("hbm"), request.groups,
+        [&] { prepare_l2(request.request.options.l2, launch); }, [&] { launch(stream_); });
+    row.counters.reason = "the figures stand in the profile's sets";
+    row.missing["time_us"] = "profiled, not timed";
+    return true;
+  });
+  profile.limits = sm_limits_;
+  if (counters_) {
+    profile.chip = counters_->chip();
+    profile.library = counters_->library();
+  }
+  return profile;
+}
+
+Row CudaBackend::run_row(const CaseRequest& request, const PhaseSink& phase, const Work& work) {
   Row row = start_row(request, device_);
   const NvtxRange range(row.case_id);
   try {
-    run_case(request, phase, row);
+    run_case(request, phase, work, row);
   } catch (const NotBuiltError&) {
     end_row(row, Status::unsupported, fmt::format("not built for sm_{}", limits_.sm));
   } catch (const CudaError& error) {
@@ -203,7 +206,8 @@ Row CudaBackend::run(const CaseRequest& request, const PhaseSink& phase) {
   return row;
 }
 
-void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, Row& row) {
+void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, const Work& work,
+                           Row& row) {
   const Problem& problem = request.problem;
   phase("setup");
   std::optional<NvtxRange> range(std::in_place, NvtxPhase::setup);
@@ -238,21 +242,8 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, R
     range.emplace(NvtxPhase::verify);
     if (!verify(request, prepared, tensors, row)) return;
   }
-  if (request.options.verify != "only") {
-    range.reset();  // the timer opens its own
-    time(request, prepared.launch, phase, row);
-    if (request.options.verify != "off") {
-      // A kernel may be right once and wrong when it runs back to back.
-      range.emplace(NvtxPhase::verify);
-      if (!verify(request, prepared, tensors, row)) return;
-    }
-    if (request.options.counters != "none") {
-      phase("counters");
-      range.emplace(NvtxPhase::counters);
-      count(request, traffic, prepared.launch, row);
-    }
-  }
-  range.reset();
+  range.reset();  // the work opens its own
+  if (request.options.verify != "only" && !work({prepared, tensors, traffic}, row)) return;
   LaunchedKernels ran = launched_kernels(prepared.launch, stream_);
   row.kernels_run = std::move(ran.names);
   if (!ran.missing.empty()) row.missing["kernels_run"] = ran.missing;
@@ -266,6 +257,29 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, R
   finish_row(row, {});
   if (spec_ != nullptr) flag_implausible(row, *spec_, limits_.sm_count);
   row.status = Status::ok;
+}
+
+// Times, verifies once more and counts.
+bool CudaBackend::measure(const CaseRequest& request, const PhaseSink& phase, const Ready& ready,
+                          Row& row) {
+  time(request, ready.prepared.launch, phase, row);
+  if (request.options.verify != "off") {
+    // A kernel may be right once and wrong when it runs back to back.
+    const NvtxRange range(NvtxPhase::verify);
+    if (!verify(request, ready.prepared, ready.tensors, row)) return false;
+  }
+  if (request.options.counters != "none") {
+    phase("counters");
+    const NvtxRange range(NvtxPhase::counters);
+    count(request, ready.traffic, ready.prepared.launch, row);
+  }
+  return true;
+}
+
+void CudaBackend::prepare_l2(const std::string& l2, const Launch& launch) {
+  if (l2 != "warm") return timer_.flush();
+  launch(stream_);
+  launch(stream_);
 }
 
 // Compares what the case needs with what is free, buffers of earlier cases given back if need be.
@@ -373,14 +387,7 @@ void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, cons
     expected.min_hbm_read_bytes =
         0.5 * static_cast<double>(q_elements(problem) * size_bytes(problem.dtype));
   }
-  const auto prepare = [&] {
-    if (cold) {
-      timer_.flush();
-    } else {
-      launch(stream_);
-      launch(stream_);
-    }
-  };
+  const auto prepare = [&] { prepare_l2(request.options.l2, launch); };
   row.counters = counter_session(request.options.counters)
                      .measure(
                          problem.dtype, prepare, [&] { launch(stream_); }, expected);

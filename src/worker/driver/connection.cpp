@@ -77,6 +77,10 @@ Reply parse_reply(const std::string& line, const std::string& device) {
     reply.ceilings = ceilings_from_json(member(json, "ceilings", place), place + ": ceilings");
   } else if (reply.type == "doctor" || reply.type == "proof") {
     reply.checks = checks_of(json, place);
+  } else if (reply.type == "metrics") {
+    reply.metrics = metric_answer_from_json(member(json, "metrics", place), place + ": metrics");
+  } else if (reply.type == "profile") {
+    reply.profile = counted_profile_from_json(member(json, "profile", place), place + ": profile");
   } else if (reply.type == "error") {
     reply.error = error_of(json, place);
   } else {
@@ -97,6 +101,13 @@ void Connection::launch() {
   process_.reset();
   process_ = std::make_unique<WorkerProcess>(worker_, std::vector<std::string>{});
   process_->send(dump_line(Json{{"type", "start"}, {"device", device_}}));
+}
+
+void Connection::end(double timeout_s) {
+  if (!process_) return;
+  process_->close_stdin();
+  process_->finish(deadline_in(timeout_s));
+  process_.reset();
 }
 
 Reply Connection::wait_for(const std::string& type, double timeout_s) {
@@ -154,6 +165,21 @@ std::vector<DoctorCheck> Connection::doctor(double timeout_s) {
 
 std::vector<DoctorCheck> Connection::prove_counters(const std::string& counters, double timeout_s) {
   return ask({{"type", "proof"}, {"counters", counters}}, timeout_s).checks;
+}
+
+MetricAnswer Connection::metrics(const std::vector<std::string>& names, double timeout_s) {
+  return *ask({{"type", "metrics"}, {"names", names}}, timeout_s).metrics;
+}
+
+CountedProfile Connection::profile(const ProfileRequest& request, double timeout_s) {
+  Reply reply = ask({{"type", "profile"}, {"request", to_json(request)}}, timeout_s);
+  if (reply.profile->groups.size() != request.groups.size() &&
+      reply.profile->row.status == Status::ok) {
+    throw Error(ExitCode::incomplete,
+                fmt::format("the {} worker counted {} groups of {}", device_,
+                            reply.profile->groups.size(), request.groups.size()));
+  }
+  return std::move(*reply.profile);
 }
 
 std::vector<DeviceInfo> list_cuda_devices(const std::string& worker) {

@@ -22,13 +22,16 @@ struct Hello {
 
 // A reply of the worker. Only the fields of its type are set.
 struct Reply {
-  std::string type;  // hello | phase | row | ceilings | doctor | proof | error
+  // hello | phase | row | ceilings | doctor | proof | metrics | profile | error
+  std::string type;
   std::int64_t index = -1;
   std::string phase;
   std::optional<Hello> hello;
   std::optional<Row> row;
   std::optional<Ceilings> ceilings;
   std::vector<DoctorCheck> checks;
+  std::optional<MetricAnswer> metrics;
+  std::optional<CountedProfile> profile;
   std::optional<Error> error;  // fatal: the worker exits after it
 };
 
@@ -50,6 +53,9 @@ class Connection {
   // Starts a fresh worker (ending an old one) and asks it for the device; the hello comes later.
   void launch();
   void drop() { process_.reset(); }
+  // Lets an idle worker end by itself, so that a profiler around it can write what it has; kills it
+  // `timeout_s` later.
+  void end(double timeout_s);
 
   // Waits for one reply of `type`. Throws the worker's own error, or Error(incomplete) where it
   // died or is late, or Error(interrupted).
@@ -59,6 +65,8 @@ class Connection {
   Ceilings ceilings(double timeout_s, bool sustained = false);
   std::vector<DoctorCheck> doctor(double timeout_s);
   std::vector<DoctorCheck> prove_counters(const std::string& counters, double timeout_s);
+  MetricAnswer metrics(const std::vector<std::string>& names, double timeout_s);
+  CountedProfile profile(const ProfileRequest& request, double timeout_s);
 
  private:
   Reply ask(const nlohmann::ordered_json& request, double timeout_s);

@@ -38,6 +38,18 @@ std::string text_member(const Json& json, const char* key) {
   return json[key].get<std::string>();
 }
 
+std::vector<std::string> names_member(const Json& json) {
+  if (!json.contains("names") || !json["names"].is_array()) {
+    throw UsageError("a request for metrics without \"names\"");
+  }
+  std::vector<std::string> names;
+  for (const Json& name : json["names"]) {
+    if (!name.is_string()) throw UsageError("a name of a metric that is not a string");
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
 class Session {
  public:
   Session(int in_fd, int out_fd) : reader_(in_fd), out_fd_(out_fd) {}
@@ -68,6 +80,10 @@ class Session {
       reply_checks(type, backend_->doctor());
     } else if (type == "proof") {
       reply_checks(type, backend_->prove_counters(text_member(json, "counters")));
+    } else if (type == "metrics") {
+      reply({{"type", type}, {"metrics", to_json(backend_->metrics(names_member(json)))}});
+    } else if (type == "profile") {
+      profile_case(json);
     } else {
       throw UsageError("unknown request type " + printable(type, 40),
                        "build rooflash and rooflash-worker from the same sources");
@@ -95,6 +111,16 @@ class Session {
     });
     trace.finish(row);
     reply({{"type", "row"}, {"index", request.index}, {"row", to_json(row)}});
+  }
+
+  void profile_case(const Json& json) {
+    if (!json.contains("request")) throw UsageError("a profile without a \"request\"");
+    const ProfileRequest request = profile_request_from_json(json["request"]);
+    const std::int64_t index = request.request.index;
+    const CountedProfile profile = backend_->profile(request, [&](std::string_view phase) {
+      reply({{"type", "phase"}, {"index", index}, {"phase", std::string(phase)}});
+    });
+    reply({{"type", "profile"}, {"profile", to_json(profile)}});
   }
 
   LineReader reader_;

@@ -29,6 +29,8 @@ constexpr std::int64_t kReducedSeqlenQ = 257;
 constexpr std::int64_t kReducedSeqlenKv = 333;  // where it differs from the query's
 constexpr std::int64_t kReducedGroup = 4;       // query heads to a KV head, at most
 constexpr std::int64_t kReducedWindow = 64;
+constexpr const char* kNothingToCount =
+    "a simulated device has no counters: there is nothing to profile";
 
 // Work of all pairs, masked or not: naive computes them all.
 double dense_flops(const Problem& p) {
@@ -77,6 +79,17 @@ class SimBackend : public Backend {
              spec_.validated ? "" : "read them as estimates, or take sim:h200"}};
   }
   std::vector<DoctorCheck> prove_counters(const std::string& /*counters*/) override { return {}; }
+
+  MetricAnswer metrics(const std::vector<std::string>&) override {
+    return {"", "", "unavailable", kNothingToCount, {}};
+  }
+
+  CountedProfile profile(const ProfileRequest& request, const PhaseSink&) override {
+    CountedProfile profile;
+    profile.row = start_row(request.request, device_);
+    end(profile.row, Status::unsupported, kNothingToCount);
+    return profile;
+  }
 
   Row run(const CaseRequest& request, const PhaseSink& phase) override {
     phase("setup");

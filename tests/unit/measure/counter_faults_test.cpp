@@ -271,5 +271,30 @@ TEST_F(CounterFaults, LostDeviceIsThrown) {
   EXPECT_TRUE(clean());
 }
 
+// A list of metrics in place of a row's: each pass is a launch of its own, prepared like the first.
+TEST_F(CounterFaults, AnyListInSeveralPasses) {
+  use("cupti", "passes=3;metric:dram__bytes_read.sum=7;metric:lts__t_sector_hit_rate.pct=nan");
+  CounterSession session(target(), "");
+  const auto prepare = [this] { ++prepared_; };
+  const auto launch = [this] { ++launched_; };
+  const CountedGroup group =
+      session.count({"dram__bytes_read.sum", "lts__t_sector_hit_rate.pct"}, prepare, launch);
+  EXPECT_EQ(group.status, "ok") << group.reason;
+  EXPECT_EQ(group.passes, 3);
+  EXPECT_EQ(launched_, 3);
+  EXPECT_EQ(prepared_, 3);
+  EXPECT_EQ(group.values, (std::map<std::string, double>{{"dram__bytes_read.sum", 7}}));
+  EXPECT_EQ(group.missing.at("lts__t_sector_hit_rate.pct"), "CUPTI gave nan");
+  EXPECT_EQ(session.chip(), "GH100");
+
+  use("cupti", "reject=dram__bytes_reed.sum");
+  CounterSession other(target(), "");
+  const CountedGroup refused = other.count({"dram__bytes_reed.sum"}, prepare, launch);
+  EXPECT_EQ(refused.status, "unavailable");
+  EXPECT_NE(refused.reason.find("no metric dram__bytes_reed.sum"), std::string::npos);
+  EXPECT_TRUE(refused.values.empty());
+  EXPECT_EQ(refused.passes, 0);
+}
+
 }  // namespace
 }  // namespace rooflash

@@ -129,6 +129,8 @@ class Worker {
     std::vector<DoctorCheck> prove_counters(const std::string& counters) override {
       return sim_->prove_counters(counters);
     }
+    MetricAnswer metrics(const std::vector<std::string>&) override { return {}; }
+    CountedProfile profile(const ProfileRequest&, const PhaseSink&) override { return {}; }
     bool lost() const override { return lost_; }
 
    private:
@@ -198,6 +200,26 @@ TEST(Loop, CeilingsAndDoctor) {
   EXPECT_EQ(worker.receive()["checks"][0]["status"], "ok");
   worker.send(R"({"type":"proof","counters":"hbm"})");
   EXPECT_EQ(worker.receive()["checks"].size(), 0U);
+}
+
+TEST(Loop, MetricsAndProfileOfASimulatedDevice) {
+  Worker worker;
+  worker.send(kStart);
+  worker.receive();
+  worker.send(R"({"type":"metrics","names":["dram__bytes_read.sum"]})");
+  const Json answer = worker.receive();
+  EXPECT_EQ(answer["type"], "metrics");
+  EXPECT_EQ(answer["metrics"]["status"], "unavailable");
+  ProfileRequest request;
+  request.request.kernel = "fa2";
+  request.groups = {{"dram__bytes_read.sum"}};
+  worker.send(dump_line(Json{{"type", "profile"}, {"request", to_json(request)}}));
+  const Json reply = worker.receive();
+  EXPECT_EQ(reply["type"], "profile");
+  const CountedProfile profile = counted_profile_from_json(reply["profile"], "profile");
+  EXPECT_EQ(profile.row.status, Status::unsupported);
+  EXPECT_NE(profile.row.reason.find("nothing to profile"), std::string::npos);
+  EXPECT_TRUE(profile.groups.empty());
 }
 
 TEST(Loop, EndOfInputEndsAnIdleWorker) {
