@@ -107,6 +107,7 @@ int run_command_line(const std::vector<std::string>& argv) {
   add_gate(app, context);
   add_export(app, context);
   add_history(app, context);
+  add_baseline(app, context);
   add_list(app, context);
   add_verify(app, context);
   add_profile(app, context);

@@ -33,6 +33,7 @@ void add_export(CLI::App& app, Context& context);
 void add_history(CLI::App& app, Context& context);
 void add_config(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
+void add_baseline(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_ceilings(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);

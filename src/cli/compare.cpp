@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/comparison.hpp"
 #include "cli/comparison_table.hpp"
+#include "cli/flags.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -16,6 +17,7 @@ namespace {
 
 struct CompareFlags {
   ComparisonFlags comparison;
+  std::vector<std::string> filters;
   std::vector<std::string> records;
 };
 
@@ -26,7 +28,7 @@ int compare_records(const Context& context, const CompareFlags& flags) {
   const CompareRules rules = rules_of(flags.comparison);
   std::vector<Record> records;
   for (const std::string& path : flags.records) {
-    records.push_back(read_filtered(path, flags.comparison.filters));
+    records.push_back(read_filtered(path, flags.filters));
   }
   for (std::size_t i = 1; i < records.size(); ++i) {
     const Comparison comparison = compare(records.front(), records[i], rules);
@@ -50,6 +52,8 @@ void add_compare(CLI::App& app, Context& context) {
   command->add_option("RECORD", flags->records, "the base, then what is compared with it")
       ->required();
   add_comparison_flags(*command, flags->comparison);
+  add_repeatable(*command, "-f,--filter", flags->filters,
+                 "compare what matches: 'kernel:fa2 seqlen:>=4k -causal:true' (repeatable)");
   command->callback([&context, flags] {
     context.action = [&, flags] { return compare_records(context, *flags); };
   });

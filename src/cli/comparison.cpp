@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "cli/flags.hpp"
+#include "cli/gate_rules.hpp"
 #include "cli/sweep_flags.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
@@ -16,32 +16,24 @@
 
 namespace rooflash {
 
-void add_comparison_flags(CLI::App& app, ComparisonFlags& flags) {
+void add_comparison_flags(CLI::App& app, ComparisonFlags& flags, const char* group) {
   app.add_option(
-      "--threshold", flags.threshold,
-      "change in time that matters (default 5%; 2% for paired rounds and simulated rows)");
-  app.add_option("--abs", flags.floor,
-                 "change in a measured time that never matters (default 1us)");
-  app.add_option("--metric", flags.metrics, "of static, counters and time (default: all three)");
-  app.add_flag("--paired", flags.paired, "round i of both records was measured side by side");
-  add_repeatable(app, "-f,--filter", flags.filters,
-                 "compare what matches: 'kernel:fa2 seqlen:>=4k -causal:true' (repeatable)");
-  app.add_flag("--all", flags.all, "list cases without a change too");
+         "--threshold", flags.threshold,
+         "change in time that matters (default 5%; 2% for paired rounds and simulated rows)")
+      ->group(group);
+  app.add_option("--abs", flags.floor, "change in a measured time that never matters (default 1us)")
+      ->group(group);
+  app.add_option("--rules", flags.rules, "FILE.json: other thresholds by filter (docs/ci.md)")
+      ->group(group);
+  app.add_option("--metric", flags.metrics, "of static, counters and time (default: all three)")
+      ->group(group);
+  app.add_flag("--paired", flags.paired, "round i of both records was measured side by side")
+      ->group(group);
+  app.add_flag("--all", flags.all, "list cases without a change too")->group(group);
 }
 
 CompareRules rules_of(const ComparisonFlags& flags) {
   CompareRules rules;
-  if (!flags.threshold.empty()) {
-    const double threshold = parse_percent(flags.threshold, "--threshold");
-    if (!(threshold > 0) || threshold > 1) {
-      throw UsageError(fmt::format("--threshold: '{}' is not above 0% and at most 100%",
-                                   printable(flags.threshold)),
-                       "write a percentage, such as 2%");
-    }
-    rules.time.threshold = threshold;
-  }
-  rules.time.floor_us = parse_seconds(flags.floor, "--abs") * 1e6;
-  rules.time.paired = flags.paired;
   rules.use_resources = rules.use_counters = rules.use_time = false;
   for (const std::string& metric : CLI::detail::split(flags.metrics, ',')) {
     require_choice(metric, "--metric", {"static", "counters", "time"});
@@ -49,6 +41,10 @@ CompareRules rules_of(const ComparisonFlags& flags) {
     rules.use_counters |= metric == "counters";
     rules.use_time |= metric == "time";
   }
+  if (!flags.rules.empty()) load_gate_rules(flags.rules, rules);
+  if (flags.threshold) rules.time.threshold = parse_threshold(*flags.threshold, "--threshold");
+  if (flags.floor) rules.time.floor_us = parse_seconds(*flags.floor, "--abs") * 1e6;
+  rules.time.paired = flags.paired;
   return rules;
 }
 
@@ -80,7 +76,7 @@ void print_comparison_warnings(const Comparison& comparison) {
   }
   const auto short_of_rounds =
       std::count_if(comparison.cases.begin(), comparison.cases.end(),
-                    [](const CaseComparison& one) { return one.time && !one.time->ci95; });
+                    [](const CaseComparison& one) { return one.time && !one.time->shift.ci95; });
   if (short_of_rounds > 0) {
     print_message(
         fmt::format("warning: too few rounds to judge the time of {}: samples of one round are not "

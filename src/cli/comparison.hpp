@@ -1,6 +1,7 @@
 // What `compare` and `gate` share: their flags, and the records read and filtered.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,17 +15,17 @@ namespace rooflash {
 
 // As typed.
 struct ComparisonFlags {
-  std::string threshold;
-  std::string floor = "1us";
+  std::optional<std::string> threshold;
+  std::optional<std::string> floor;
   std::string metrics = "static,counters,time";
-  std::vector<std::string> filters;
+  std::string rules;  // a file
   bool paired = false;
   bool all = false;
 };
 
-void add_comparison_flags(CLI::App& app, ComparisonFlags& flags);
+void add_comparison_flags(CLI::App& app, ComparisonFlags& flags, const char* group = "Options");
 
-// Throws UsageError naming the flag.
+// Throws UsageError naming the flag, or the place in the file of rules.
 CompareRules rules_of(const ComparisonFlags& flags);
 
 // The record at `path` with the rows that all filters keep. Throws UsageError.

@@ -66,11 +66,12 @@ std::string styled(std::string_view text, const char* code, const TableOptions& 
 
 // "[+5.4%, +7.1%]"; "exact" on simulated rows; "1 + 1 rounds" where they are too few.
 std::string interval_text(const TimeShift& time) {
-  if (!time.ci95) {
+  if (!time.shift.ci95) {
     return fmt::format("{} + {} rounds", time.base_us.size(), time.candidate_us.size());
   }
-  if (!time.p) return "exact";
-  return fmt::format("[{}, {}]", percent_change(time.ci95->low), percent_change(time.ci95->high));
+  if (!time.shift.p) return "exact";
+  return fmt::format("[{}, {}]", percent_change(time.shift.ci95->low),
+                     percent_change(time.shift.ci95->high));
 }
 
 std::string q_text(OptDouble q) {
@@ -82,7 +83,7 @@ std::string figures_of(const CaseComparison& one) {
   if (!one.time) return fmt::format("{:>9} {:>9} {:>8}  {:<17} {:>6}", "--", "--", "", "", "");
   const TimeShift& time = *one.time;
   return fmt::format("{:>9} {:>9} {:>8}  {:<17} {:>6}", format_time_us(time.base_median_us),
-                     format_time_us(time.candidate_median_us), percent_change(time.ratio),
+                     format_time_us(time.candidate_median_us), percent_change(time.shift.ratio),
                      interval_text(time), q_text(time.q));
 }
 
@@ -94,7 +95,7 @@ std::string case_line(const CaseComparison& one, std::size_t kernel_width,
                   line_label(line), format_count(one.problem.batch), figures_of(one));
   const std::string verdict(to_string(one.verdict));
   const bool told = one.reason.empty() || (one.time && one.reason == one.time->reason &&
-                                           !one.time->ci95);  // by the interval's column
+                                           !one.time->shift.ci95);  // by the interval's column
   const std::string reason = told ? "" : fmt::format("({})", printable(one.reason));
   const bool fits =
       text.size() + verdict.size() + 1 + reason.size() <= static_cast<std::size_t>(options.width);
@@ -103,7 +104,22 @@ std::string case_line(const CaseComparison& one, std::size_t kernel_width,
   return text + "\n";
 }
 
-std::string values_text(const std::vector<double>& values_us) {
+// "family fa2, 12 cases: +1.8% [+1.2%, +2.3%] slower"
+std::string family_line(const FamilyShift& one, const TableOptions& options) {
+  std::string text =
+      fmt::format("family {}, {}: {}", printable(one.kernel),
+                  counted(std::ssize(one.case_ids), "case"), percent_change(one.shift.ratio));
+  if (one.shift.ci95 && one.shift.p) {
+    text += fmt::format(" [{}, {}]", percent_change(one.shift.ci95->low),
+                        percent_change(one.shift.ci95->high));
+  }
+  const Verdict verdict = verdict_of(one.direction);
+  text += " " + styled(to_string(verdict), color_of(verdict), options);
+  return text + (one.reason.empty() ? "\n" : fmt::format(" ({})\n", printable(one.reason)));
+}
+
+std::string values_text(const ByRound& rounds) {
+  const std::vector<double> values_us = values_of(rounds);
   std::vector<std::string> texts;
   for (const double value : values_us) texts.push_back(fmt::format("{:.4g}", value));
   return fmt::format("{} us in {}: {}", fmt::format("{:.4g}", median(values_us)),
@@ -113,9 +129,9 @@ std::string values_text(const std::vector<double>& values_us) {
 std::string explain_time(const TimeShift& time) {
   std::string text = fmt::format("time       base {}\n           new  {}\n",
                                  values_text(time.base_us), values_text(time.candidate_us));
-  text += fmt::format("           change {}, 95% interval {}", percent_change(time.ratio),
-                      time.ci95 ? interval_text(time) : "unknown: " + time.reason);
-  if (time.p) text += fmt::format(", p {:.2g}, q {:.2g}", *time.p, time.q.value_or(1));
+  text += fmt::format("           change {}, 95% interval {}", percent_change(time.shift.ratio),
+                      time.shift.ci95 ? interval_text(time) : "unknown: " + time.reason);
+  if (time.shift.p) text += fmt::format(", p {:.2g}, q {:.2g}", *time.shift.p, time.q.value_or(1));
   text += fmt::format("\n           matters from {}", percent_change(1 + time.threshold));
   if (time.cycles_ratio) {
     text += fmt::format("; change in cycles {}", percent_change(*time.cycles_ratio));
@@ -143,6 +159,9 @@ std::string render_comparison(const Comparison& comparison, bool all, const Tabl
     text += fmt::format("geomean of time, {}: {}\n", counted(mean->cases, "case"),
                         percent_change(mean->ratio));
   }
+  for (const FamilyShift& one : comparison.families) {
+    if (all || one.direction != Direction::same) text += family_line(one, options);
+  }
   if (comparison.without_result > 0) {
     text += fmt::format("{} without a result in both records (unsupported or out of memory)\n",
                         counted(comparison.without_result, "case"));
@@ -150,6 +169,31 @@ std::string render_comparison(const Comparison& comparison, bool all, const Tabl
   if (const int same = count(comparison, Verdict::same); same > 0 && !all) {
     text += fmt::format("not listed: {} same (--all)\n", same);
   }
+  return text;
+}
+
+std::string render_calibration(const std::vector<CaseNoise>& cases, const TableOptions& options) {
+  std::size_t width = 4;
+  for (const CaseNoise& one : cases) width = std::max(width, printable(one.case_id).size());
+  const std::string found =
+      fmt::format("found in {}/{}", kScreenRounds, kScreenRounds + kConfirmRounds);
+  std::string text = styled(fmt::format("{:<{}}  {:>6}  {:>7}  {:>7}  {:>15}  threshold\n", "case",
+                                        width, "rounds", "noise", "shift", found),
+                            "1", options);
+  std::int64_t noisy = 0;
+  for (const CaseNoise& one : cases) {
+    noisy += one.threshold ? 0 : 1;
+    text += fmt::format(
+        "{:<{}}  {:>6}  {:>6.2f}%  {:>7}  {:>15}  {}\n", printable(one.case_id), width, one.pairs,
+        one.noise * 100, percent_change(one.shift),
+        fmt::format("{:.1f}%/{:.1f}%", one.detectable_few * 100, one.detectable_many * 100),
+        one.threshold ? fmt::format("{:.6g}%", *one.threshold * 100) : "too noisy to gate");
+  }
+  text +=
+      "\nnoise: standard deviation from one pair of rounds to the next. found: the change that 9 "
+      "of "
+      "10 gates\nof so many rounds would tell from none.\n";
+  if (noisy > 0) text += fmt::format("{} too noisy to gate\n", counted(noisy, "case"));
   return text;
 }
 
@@ -167,6 +211,7 @@ std::string explain_case(const CaseComparison& found) {
                                              : "same");
   }
   if (found.time) text += explain_time(*found.time);
+  if (!found.rules.empty()) text += fmt::format("rules      {}\n", printable(found.rules));
   if (!found.repro.empty()) text += fmt::format("run it     {}\n", printable(found.repro, 2000));
   return text;
 }

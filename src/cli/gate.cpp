@@ -1,46 +1,70 @@
-// rooflash gate: two records, a verdict and an exit code for CI.
+// rooflash gate: a verdict and an exit code for CI, on two records, two executables or a baseline.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <set>
 
+#include "cli/baseline_folder.hpp"
 #include "cli/commands.hpp"
 #include "cli/comparison.hpp"
 #include "cli/comparison_table.hpp"
-#include "cli/sweep_flags.hpp"
+#include "cli/gate_ci.hpp"
+#include "cli/gate_files.hpp"
+#include "cli/gate_flags.hpp"
+#include "cli/gate_rules.hpp"
+#include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
+#include "core/shell.hpp"
 #include "core/units.hpp"
+#include "gate/calibrate.hpp"
+#include "gate/match.hpp"
+#include "gate/rounds.hpp"
 #include "model/suggest.hpp"
+#include "record/writer.hpp"
 #include "report/pivot.hpp"
 
 namespace rooflash {
 namespace {
 
-struct GateFlags {
-  ComparisonFlags comparison;
-  std::string base;
-  std::string candidate;
-  std::string missing = "fail";
-  std::string unsure = "warn";
-  std::string explain;
+constexpr int kBaselineRounds = 5;
+
+// What judging needs, checked before anything is measured.
+struct Gate {
+  const Context& context;
+  const GateFlags& flags;
+  CompareRules rules;
+  GatePolicy policy;
+  Ci ci = Ci::none;
+  std::string junit;  // path; "" for none
 };
 
-std::string_view headline(ExitCode code) {
-  switch (code) {
-    case ExitCode::ok:
-      return "GATE PASSED";
-    case ExitCode::incomplete:
-      return "GATE FAILED, INCOMPLETE";
-    case ExitCode::not_comparable:
-      return "GATE FAILED, NOT COMPARABLE";
-    case ExitCode::unsure:
-      return "GATE FAILED, UNSURE";
-    case ExitCode::nothing_ran:
-      return "GATE COMPARED NOTHING";
-    default:
-      return "GATE FAILED";
+Gate prepare(const Context& context, const GateFlags& flags) {
+  Gate gate{context, flags, rules_of(flags.comparison), {}, choose_ci(flags.ci), flags.junit};
+  gate.policy.fail_on_missing =
+      require_choice(flags.missing, "--missing", {"fail", "warn"}) == "fail";
+  gate.policy.fail_on_unsure =
+      require_choice(flags.unsure, "--on-unsure", {"warn", "fail"}) == "fail";
+  gate.rules.across_devices =
+      require_choice(flags.mismatch, "--on-mismatch", {"fail", "warn"}) == "warn";
+  if (gate.ci == Ci::gitlab && gate.junit.empty()) gate.junit = "rooflash-junit.xml";
+  std::vector<std::string> written;
+  for (const std::string& path : {flags.verdict, gate.junit, flags.summary, flags.save_rules}) {
+    if (path.empty()) continue;
+    for (const std::vector<std::string>& others : {written, flags.records}) {
+      for (const std::string& other : others) {
+        if (other == "-" || !same_file(other, path)) continue;
+        throw UsageError(fmt::format("{} is named twice", printable(path)),
+                         "each output needs a file of its own, and no record is replaced");
+      }
+    }
+    check_output_path(path);
+    written.push_back(path);
   }
+  return gate;
 }
 
 std::string explanation(const Comparison& comparison, const std::string& case_id) {
@@ -51,81 +75,232 @@ std::string explanation(const Comparison& comparison, const std::string& case_id
     if (one.case_id == case_id) text += explain_case(one) + "\n";
   }
   if (text.empty()) {
-    throw UsageError(fmt::format("--explain: no case '{}' in these records", printable(case_id)),
+    throw UsageError(fmt::format("--explain: no case '{}' is compared", printable(case_id)),
                      known.empty() ? "they have no case in common" : suggest(case_id, known));
   }
   return text;
 }
 
-// The first case that made the gate fail.
-const CaseComparison* culprit(const Comparison& comparison) {
-  for (const Verdict verdict : {Verdict::wrong, Verdict::failed, Verdict::gone, Verdict::slower,
-                                Verdict::not_comparable, Verdict::unsure}) {
-    for (const CaseComparison& one : comparison.cases) {
-      if (one.verdict == verdict) return &one;
-    }
-  }
-  return nullptr;
-}
-
-void print_gate_warnings(const Comparison& comparison, const GateFlags& flags, ExitCode code) {
+void print_gate_warnings(const Gate& gate, const GateResult& result, const std::string& promote) {
+  const Comparison& comparison = result.comparison;
   print_comparison_warnings(comparison);
   const auto warn = [&](Verdict verdict, std::string_view text) {
     if (const int cases = count(comparison, verdict); cases > 0) {
       print_message(fmt::format("warning: {} {}", counted(cases, "case"), text));
     }
   };
-  if (flags.missing == "warn") warn(Verdict::gone, "missing from the new record");
+  if (!gate.policy.fail_on_missing) warn(Verdict::gone, "missing from the new record");
   warn(Verdict::fresh, "with no result in the base: not gated");
-  if (code == ExitCode::ok) warn(Verdict::unsure, "unsure: neither passed nor failed");
+  if (result.code == ExitCode::ok) warn(Verdict::unsure, "unsure: neither passed nor failed");
   const int faster = count(comparison, Verdict::faster);
-  if (code == ExitCode::ok && faster > 0) {
-    print_message(fmt::format("next: {} faster; make {} the base of the next gate",
-                              counted(faster, "case"), printable(flags.candidate)));
+  if (result.code == ExitCode::ok && faster > 0) {
+    print_message(fmt::format("next: {} faster; {}", counted(faster, "case"), promote));
   }
-  const CaseComparison* first = culprit(comparison);
-  if (code != ExitCode::ok && first != nullptr && flags.explain.empty()) {
-    print_message(fmt::format("next: rooflash gate {} {} --explain {}", printable(flags.base),
-                              printable(flags.candidate), printable(first->case_id)));
+  const std::vector<const CaseComparison*> cases = by_weight(comparison);
+  const bool told =
+      !gate.flags.explain.empty() || cases.empty() || cases.front()->verdict == Verdict::same ||
+      cases.front()->verdict == Verdict::fresh || cases.front()->verdict == Verdict::faster;
+  if (result.code != ExitCode::ok && !told) {
+    print_message(
+        printable(fmt::format("next: {} --explain {}", result.next, cases.front()->case_id), 4000));
   }
 }
 
-int gate(const Context& context, const GateFlags& flags) {
-  const CompareRules rules = rules_of(flags.comparison);
-  GatePolicy policy;
-  policy.fail_on_missing = require_choice(flags.missing, "--missing", {"fail", "warn"}) == "fail";
-  policy.fail_on_unsure = require_choice(flags.unsure, "--on-unsure", {"warn", "fail"}) == "fail";
-  const Comparison comparison =
-      compare(read_filtered(flags.base, flags.comparison.filters),
-              read_filtered(flags.candidate, flags.comparison.filters), rules);
-  const ExitCode code = gate_exit_code(comparison, policy);
-  print_result(flags.explain.empty() ? render_comparison(comparison, flags.comparison.all,
-                                                         table_options(context.color))
-                                     : explanation(comparison, flags.explain));
-  print_result(fmt::format("{}: {} (exit {})\n", headline(code), verdict_counts(comparison),
-                           static_cast<int>(code)));
-  if (!context.quiet) print_gate_warnings(comparison, flags, code);
-  return static_cast<int>(code);
+// Prints and writes the result, and gives its exit code.
+int deliver(const Gate& gate, GateResult result, const std::string& promote) {
+  result.code = gate_exit_code(result.comparison, gate.policy);
+  const std::string& explain = gate.flags.explain;
+  print_result(explain.empty() ? render_comparison(result.comparison, gate.flags.comparison.all,
+                                                   table_options(gate.context.color))
+                               : explanation(result.comparison, explain));
+  print_result(gate_sentence(result) + "\n");
+  if (!gate.context.quiet) print_gate_warnings(gate, result, promote);
+  if (!gate.flags.verdict.empty()) write_file_atomic(gate.flags.verdict, verdict_json(result));
+  if (!gate.junit.empty()) write_file_atomic(gate.junit, verdict_junit(result));
+  if (!gate.flags.summary.empty()) {
+    write_file_atomic(gate.flags.summary, verdict_markdown(result, kMaxSummaryBytes));
+  }
+  report_to_ci(gate.ci, result);
+  return static_cast<int>(result.code);
+}
+
+std::string session_folder(const GateFlags& flags) {
+  if (!flags.folder.empty()) return flags.folder;
+  const std::string state = state_folder();
+  if (!state.empty()) return state + "/gate";
+  throw UsageError("there is no place for the rounds: HOME and XDG_STATE_HOME are not set",
+                   "name a folder with -o");
+}
+
+Executable judged_executable(const GateFlags& flags) {
+  return flags.executable.empty() ? this_executable("new")
+                                  : require_executable(flags.executable, "new");
+}
+
+// The rows of the first record that are among `cases`, one of each.
+std::vector<const Row*> rows_of(const Record& record, const std::vector<std::string>& cases) {
+  std::set<std::string> left(cases.begin(), cases.end());
+  std::vector<const Row*> rows;
+  for (const Row& row : record.rows) {
+    if (left.erase(row.case_id) > 0) rows.push_back(&row);
+  }
+  return rows;
+}
+
+struct Pair {
+  Record base;
+  Record candidate;
+  Comparison comparison;
+  std::vector<std::string> paths;
+};
+
+// Two stages: all cases, then what is not the same again, in fresh rounds.
+Pair measure_pair(const Gate& gate, const GatePlan& plan, std::vector<Executable> executables) {
+  const GateFlags& flags = gate.flags;
+  const bool quiet = gate.context.quiet;
+  const int rounds = parse_rounds(flags.rounds, "--rounds", plan.exact ? 1 : kScreenRounds);
+  const int confirm_rounds = parse_rounds(flags.confirm_rounds, "--confirm-rounds",
+                                          plan.exact || flags.calibrate ? 0 : kConfirmRounds);
+  GateSession session(session_folder(flags), plan.sweep, std::move(executables), flags.resume,
+                      quiet);
+  session.check_plans();
+  if (!quiet)
+    print_message(fmt::format("{} of both executables, in turns", counted(rounds, "round")));
+  std::vector<Record> records = session.measure("screen", rounds, 0, {});
+  Pair pair{records[0], records[1], compare(records[0], records[1], gate.rules), {}};
+  const std::vector<std::string> again = suspects(pair.comparison);
+  if (confirm_rounds > 0 && !again.empty()) {
+    if (!quiet) {
+      print_message(fmt::format("{} not known to be the same: {} more",
+                                counted(std::ssize(again), "case"),
+                                counted(confirm_rounds, "round")));
+    }
+    const std::vector<Record> fresh =
+        session.measure("confirm", confirm_rounds, rounds, rows_of(pair.candidate, again));
+    add_rounds(pair.base, fresh[0], 0);
+    add_rounds(pair.candidate, fresh[1], 0);
+    pair.comparison = compare(pair.base, pair.candidate, gate.rules);
+    confirm(pair.comparison, compare(fresh[0], fresh[1], gate.rules));
+  }
+  pair.paths = session.finish({pair.base, pair.candidate});
+  return pair;
+}
+
+int gate_paired(Gate gate) {
+  const GateFlags& flags = gate.flags;
+  gate.rules.time.paired = true;
+  const GatePlan plan = plan_gate(flags, gate.context.quiet);
+  const Executable judged = judged_executable(flags);
+  const Executable base = require_executable(flags.against, "old");
+  const Pair pair = measure_pair(gate, plan, {base, judged});
+  GateResult result{"paired", base.version, judged.version, {}, pair.comparison, ExitCode::ok};
+  result.next = fmt::format("rooflash gate {} {} --paired", shell_word(pair.paths[0]),
+                            shell_word(pair.paths[1]));
+  if (!gate.context.quiet) {
+    print_message(printable(fmt::format("saved {}, {}", pair.paths[0], pair.paths[1]), 1000));
+  }
+  return deliver(gate, std::move(result), "the base of the next gate is better still");
+}
+
+int gate_records(const Gate& gate) {
+  const GateFlags& flags = gate.flags;
+  const std::vector<std::string>& paths = flags.records;
+  GateResult result{"records", paths[0], paths[1], {}, {}, ExitCode::ok};
+  result.comparison = compare(read_filtered(paths[0], flags.sweep.filters),
+                              read_filtered(paths[1], flags.sweep.filters), gate.rules);
+  result.next = fmt::format("rooflash gate {} {}", shell_word(paths[0]), shell_word(paths[1]));
+  return deliver(gate, std::move(result),
+                 fmt::format("make {} the base of the next gate", printable(paths[1])));
+}
+
+int gate_baseline(const Gate& gate) {
+  const GateFlags& flags = gate.flags;
+  require_baseline_name(flags.baseline);
+  const std::string folder = baseline_folder(flags.baseline_folder);
+  Record candidate;
+  std::string path;
+  if (flags.records.empty()) {
+    const GatePlan plan = plan_gate(flags, gate.context.quiet);
+    for (const DeviceInfo& device : plan.devices) {
+      find_baseline(folder, flags.baseline, device_class(device), plan.suite);
+    }
+    GateSession session(session_folder(flags), plan.sweep, {judged_executable(flags)}, flags.resume,
+                        gate.context.quiet);
+    session.check_plans();
+    const int rounds = parse_rounds(flags.rounds, "--rounds", plan.exact ? 1 : kBaselineRounds);
+    const std::vector<Record> records = session.measure("new", rounds, 0, {});
+    path = session.finish(records).front();
+    candidate = read_filtered(path, {});
+    if (!gate.context.quiet) print_message("saved " + printable(path));
+  } else {
+    path = flags.records.front();
+    candidate = read_filtered(path, flags.sweep.filters);
+  }
+  GateResult result{"baseline", flags.baseline, path, {}, {}, ExitCode::ok};
+  result.comparison =
+      compare_with_baseline(folder, flags.baseline, candidate, flags.sweep.filters, gate.rules);
+  result.next = fmt::format("rooflash gate --baseline {} {}", flags.baseline, shell_word(path));
+  return deliver(
+      gate, std::move(result),
+      fmt::format("rooflash baseline promote {} {}", flags.baseline, printable(shell_word(path))));
+}
+
+int calibrate_gate(Gate gate) {
+  const GateFlags& flags = gate.flags;
+  gate.rules.time.paired = true;
+  Comparison same;
+  if (flags.records.empty()) {
+    const GatePlan plan = plan_gate(flags, gate.context.quiet);
+    Executable base = judged_executable(flags);
+    base.label = "old";
+    same = measure_pair(gate, plan, {base, judged_executable(flags)}).comparison;
+  } else {
+    same = compare(read_filtered(flags.records[0], flags.sweep.filters),
+                   read_filtered(flags.records[1], flags.sweep.filters), gate.rules);
+  }
+  const std::vector<CaseNoise> cases = calibrate(same);
+  if (cases.empty()) {
+    throw Error(ExitCode::nothing_ran,
+                fmt::format("no case has {} pairs of rounds with a time", kLeastPairs),
+                "measure more: --rounds 7");
+  }
+  print_result(render_calibration(cases, table_options(gate.context.color)));
+  if (flags.save_rules.empty()) return 0;
+  std::vector<ProposedRule> rules;
+  for (const CaseNoise& one : cases) {
+    if (one.threshold == kPairedThreshold) continue;
+    rules.push_back({"case:" + one.case_id, one.threshold ? "threshold" : "time",
+                     one.threshold ? fmt::format("{:.6g}%", *one.threshold * 100) : "off"});
+  }
+  write_file_atomic(flags.save_rules, rules_text(kPairedThreshold, rules));
+  if (!gate.context.quiet) print_message("saved " + printable(flags.save_rules));
+  return 0;
+}
+
+int run_gate(const Context& context, const GateFlags& flags) {
+  const GateMode mode = mode_of(flags);
+  const Gate gate = prepare(context, flags);
+  if (flags.calibrate) return calibrate_gate(gate);
+  if (mode == GateMode::paired) return gate_paired(gate);
+  if (mode == GateMode::baseline) return gate_baseline(gate);
+  return gate_records(gate);
 }
 
 }  // namespace
 
 void add_gate(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("gate", "fail where a new record is slower than a base");
+  CLI::App* command = app.add_subcommand("gate", "fail where something is slower than a base");
   command->footer(
-      "Example: rooflash gate out/base.json out/new.json --threshold 3%\n"
+      "Examples: rooflash gate out/base.json out/new.json\n"
+      "          rooflash gate --against-exe ../main/build/rooflash --suite quickstart\n"
+      "          rooflash gate --baseline main --suite quickstart\n"
       "Exit codes: 0 no confirmed slow-down; 1 slower; 3 a wrong result; 4 not comparable;\n"
       "5 unsure (--on-unsure fail); 6 a case failed or is missing; 7 nothing compared.\n"
-      "Measured times need rounds: rooflash run --rounds 7. See docs/ci.md.");
+      "See docs/ci.md.");
   auto flags = std::make_shared<GateFlags>();
-  command->add_option("BASE", flags->base, "record to hold against; - reads stdin")->required();
-  command->add_option("NEW", flags->candidate, "record to judge")->required();
-  add_comparison_flags(*command, flags->comparison);
-  command->add_option("--missing", flags->missing, "fail (default) or warn: cases gone from NEW");
-  command->add_option("--on-unsure", flags->unsure, "warn (default) or fail");
-  command->add_option("--explain", flags->explain, "all that led to the verdict on this case");
+  add_gate_flags(*command, *flags);
   command->callback(
-      [&context, flags] { context.action = [&, flags] { return gate(context, *flags); }; });
+      [&context, flags] { context.action = [&, flags] { return run_gate(context, *flags); }; });
 }
 
 }  // namespace rooflash

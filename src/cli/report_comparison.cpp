@@ -34,10 +34,10 @@ ComparedCase compared_case(const CaseComparison& found) {
     const TimeShift& time = *found.time;
     one.base_us = time.base_median_us;
     one.new_us = time.candidate_median_us;
-    one.ratio = time.ratio;
-    if (time.ci95) {
-      one.ci95_low = time.ci95->low;
-      one.ci95_high = time.ci95->high;
+    one.ratio = time.shift.ratio;
+    if (time.shift.ci95) {
+      one.ci95_low = time.shift.ci95->low;
+      one.ci95_high = time.shift.ci95->high;
     }
     one.q = time.q;
     one.threshold = time.threshold;

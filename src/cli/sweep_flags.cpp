@@ -85,7 +85,7 @@ std::vector<std::string> devices_of(const std::vector<Axes>& grids) {
 }  // namespace
 
 void add_sweep_flags(CLI::App& app, SweepFlags& flags,
-                     const std::map<std::string, std::string>& defaults) {
+                     const std::map<std::string, std::string>& defaults, bool rounds) {
   const char* const kGroup = "Which cases";
   app.add_option("--suite", flags.suite, "a built-in suite (`rooflash list suites`) or a file")
       ->group(kGroup);
@@ -109,6 +109,7 @@ void add_sweep_flags(CLI::App& app, SweepFlags& flags,
       ->group(kGroup);
   add_choice(app, "--order", flags.order, {"shuffle", "grid"}, "default shuffle")->group(kGroup);
   app.add_option("--seed", flags.seed, "of the order and the inputs (default 1)")->group(kGroup);
+  if (!rounds) return;
   app.add_option("--rounds", flags.rounds, "repeats the sweep in fresh workers (default 1)")
       ->group(kGroup);
 }

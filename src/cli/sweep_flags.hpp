@@ -31,9 +31,10 @@ struct SweepFlags {
   std::string rounds = "1";
 };
 
-// `defaults`, by axis name, are what the help gives where a command has its own.
+// `defaults`, by axis name, are what the help gives where a command has its own. Without `rounds`
+// there is no --rounds: the command has one of its own.
 void add_sweep_flags(CLI::App& app, SweepFlags& flags,
-                     const std::map<std::string, std::string>& defaults = {});
+                     const std::map<std::string, std::string>& defaults = {}, bool rounds = true);
 
 struct Sweep {
   std::string suite;  // its name; "flags" where the axes came from flags alone

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "gate/match.hpp"
 #include "gate/statistics.hpp"
@@ -14,20 +15,6 @@ namespace {
 std::string change_text(const FigureChange& figure) {
   if (figure.base == 0) return fmt::format("{} 0 to {:.0f}", figure.name, figure.candidate);
   return fmt::format("{} {}", figure.name, percent_change(figure.candidate / figure.base));
-}
-
-Verdict verdict_of(Direction direction) {
-  switch (direction) {
-    case Direction::slower:
-      return Verdict::slower;
-    case Direction::faster:
-      return Verdict::faster;
-    case Direction::same:
-      return Verdict::same;
-    case Direction::unsure:
-      break;
-  }
-  return Verdict::unsure;
 }
 
 // The tiers in order: figures first, then time. A confirmed gain in time outweighs figures that
@@ -47,27 +34,33 @@ Ruling judge_tiers(const CaseComparison& found) {
   return {Verdict::not_comparable, "no figure that both records have"};
 }
 
+std::string class_label(const Match& match) {
+  if (match.candidate.empty()) return match.base_class;
+  if (match.base.empty() || match.base_class == match.candidate_class) return match.candidate_class;
+  return match.base_class + " -> " + match.candidate_class;
+}
+
 CaseComparison compare_case(const Record& base, const Match& match, const CompareRules& rules) {
   const Row& row = match.candidate.empty() ? *match.base.front() : *match.candidate.front();
-  CaseComparison found{match.case_id,
-                       match.candidate.empty() ? match.base_class : match.candidate_class,
-                       row.kernel,
-                       row.problem,
-                       {},
-                       {},
-                       {},
-                       {},
-                       row.repro};
-  std::optional<Ruling> ruling = rule_out(match);
+  CaseComparison found;
+  found.case_id = match.case_id;
+  found.device_class = class_label(match);
+  found.kernel = row.kernel;
+  found.problem = row.problem;
+  found.repro = row.repro;
+  CaseRules own = rules;
+  if (rules.exceptions) rules.exceptions(row, own);
+  found.rules = own.source;
+  std::optional<Ruling> ruling = rule_out(match, rules.across_devices);
   if (!ruling) {
-    const std::pair<bool, Tier> tiers[] = {{rules.use_resources, Tier::resources},
-                                           {rules.use_counters, Tier::counters}};
+    const std::pair<bool, Tier> tiers[] = {{own.use_resources, Tier::resources},
+                                           {own.use_counters, Tier::counters}};
     for (const auto& [used, tier] : tiers) {
       if (!used) continue;
-      const std::vector<FigureChange> changes = figure_changes(tier, match);
+      const std::vector<FigureChange> changes = figure_changes(tier, match, own.figures);
       found.figures.insert(found.figures.end(), changes.begin(), changes.end());
     }
-    if (rules.use_time) found.time = time_shift(base, match, rules.time);
+    if (own.use_time) found.time = time_shift(base, match, own.time);
     ruling = judge_tiers(found);
   }
   found.verdict = ruling->verdict;
@@ -79,15 +72,45 @@ void add_q_values(std::vector<CaseComparison>& cases) {
   std::vector<double> p;
   std::vector<TimeShift*> tested;
   for (CaseComparison& one : cases) {
-    if (!one.time || !one.time->p) continue;
-    p.push_back(*one.time->p);
+    if (!one.time || !one.time->shift.p) continue;
+    p.push_back(*one.time->shift.p);
     tested.push_back(&*one.time);
   }
   const std::vector<double> q = benjamini_hochberg(p);
   for (std::size_t i = 0; i < q.size(); ++i) tested[i]->q = q[i];
 }
 
+std::vector<FamilyCase> timed_cases(const Comparison& comparison) {
+  std::vector<FamilyCase> cases;
+  for (const CaseComparison& one : comparison.cases) {
+    if (one.time) cases.push_back({one.case_id, one.kernel, one.device_class, *one.time});
+  }
+  return cases;
+}
+
+bool is_change(Direction direction) {
+  return direction == Direction::slower || direction == Direction::faster;
+}
+
+std::string not_confirmed(const Shift& again) {
+  return fmt::format("not confirmed: {} when measured again", percent_change(again.ratio));
+}
+
 }  // namespace
+
+Verdict verdict_of(Direction direction) {
+  switch (direction) {
+    case Direction::slower:
+      return Verdict::slower;
+    case Direction::faster:
+      return Verdict::faster;
+    case Direction::same:
+      return Verdict::same;
+    case Direction::unsure:
+      break;
+  }
+  return Verdict::unsure;
+}
 
 Comparison compare(const Record& base, const Record& candidate, const CompareRules& rules) {
   Comparison comparison;
@@ -100,7 +123,50 @@ Comparison compare(const Record& base, const Record& candidate, const CompareRul
     }
   }
   add_q_values(comparison.cases);
+  comparison.families = family_shifts(timed_cases(comparison));
   return comparison;
+}
+
+std::vector<std::string> suspects(const Comparison& screening) {
+  std::set<std::string> found;
+  for (const CaseComparison& one : screening.cases) {
+    if (one.time && one.time->direction != Direction::same) found.insert(one.case_id);
+  }
+  for (const FamilyShift& family : screening.families) {
+    if (family.direction != Direction::same) {
+      found.insert(family.case_ids.begin(), family.case_ids.end());
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+void confirm(Comparison& all, const Comparison& fresh) {
+  for (CaseComparison& one : all.cases) {
+    const auto again = std::find_if(fresh.cases.begin(), fresh.cases.end(), [&](const auto& other) {
+      return other.case_id == one.case_id && other.device_class == one.device_class;
+    });
+    if (again == fresh.cases.end() || !one.time || !again->time ||
+        !is_change(one.time->direction) || again->time->direction == one.time->direction) {
+      continue;
+    }
+    one.time->direction = Direction::unsure;
+    one.time->reason = not_confirmed(again->time->shift);
+    const Ruling ruling = judge_tiers(one);
+    one.verdict = ruling.verdict;
+    one.reason = ruling.reason;
+  }
+  for (FamilyShift& one : all.families) {
+    const auto again =
+        std::find_if(fresh.families.begin(), fresh.families.end(), [&](const auto& other) {
+          return other.kernel == one.kernel && other.device_class == one.device_class;
+        });
+    if (again == fresh.families.end() || !is_change(one.direction) ||
+        again->direction == one.direction) {
+      continue;
+    }
+    one.direction = Direction::unsure;
+    one.reason = not_confirmed(again->shift);
+  }
 }
 
 int count(const Comparison& comparison, Verdict verdict) {
@@ -109,12 +175,18 @@ int count(const Comparison& comparison, Verdict verdict) {
                     [&](const CaseComparison& one) { return one.verdict == verdict; }));
 }
 
+int count(const Comparison& comparison, Direction direction) {
+  return static_cast<int>(
+      std::count_if(comparison.families.begin(), comparison.families.end(),
+                    [&](const FamilyShift& one) { return one.direction == direction; }));
+}
+
 int judged_cases(const Comparison& comparison) {
   return static_cast<int>(std::count_if(
       comparison.cases.begin(), comparison.cases.end(), [](const CaseComparison& one) {
         return one.verdict == Verdict::slower || one.verdict == Verdict::faster ||
                one.verdict == Verdict::same ||
-               (one.verdict == Verdict::unsure && one.time && one.time->ci95);
+               (one.verdict == Verdict::unsure && one.time && one.time->shift.ci95);
       }));
 }
 
@@ -123,7 +195,7 @@ std::optional<Geomean> geomean_ratio(const Comparison& comparison) {
   int cases = 0;
   for (const CaseComparison& one : comparison.cases) {
     if (!one.time) continue;
-    sum += std::log(one.time->ratio);
+    sum += std::log(one.time->shift.ratio);
     ++cases;
   }
   if (cases == 0) return std::nullopt;
@@ -135,6 +207,7 @@ ExitCode gate_exit_code(const Comparison& comparison, const GatePolicy& policy) 
   if (count(comparison, Verdict::failed) > 0) return ExitCode::incomplete;
   if (policy.fail_on_missing && count(comparison, Verdict::gone) > 0) return ExitCode::incomplete;
   if (count(comparison, Verdict::slower) > 0) return ExitCode::slower;
+  if (count(comparison, Direction::slower) > 0) return ExitCode::slower;
   if (count(comparison, Verdict::not_comparable) > 0) return ExitCode::not_comparable;
   if (judged_cases(comparison) == 0) return ExitCode::nothing_ran;
   if (policy.fail_on_unsure && count(comparison, Verdict::unsure) > 0) return ExitCode::unsure;

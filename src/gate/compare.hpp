@@ -1,23 +1,33 @@
 // Two records compared, case by case, and what a gate makes of it. Sees records only: no GPU.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/exit_code.hpp"
 #include "core/record.hpp"
+#include "gate/family.hpp"
 #include "gate/figures.hpp"
 #include "gate/time_shift.hpp"
 #include "gate/verdict.hpp"
 
 namespace rooflash {
 
-struct CompareRules {
+struct CaseRules {
   TimeRules time;
   bool use_resources = true;  // the static tier
   bool use_counters = true;
   bool use_time = true;
+  FigureLimits figures;
+  std::string source;  // the exceptions that apply: "rules.json:4, rules.json:7"
+};
+
+struct CompareRules : CaseRules {
+  // Changes the rules for the case of `row`; empty: they hold for all cases.
+  std::function<void(const Row& row, CaseRules& rules)> exceptions;
+  bool across_devices = false;  // two models of GPU may be compared
 };
 
 struct CaseComparison {
@@ -29,18 +39,30 @@ struct CaseComparison {
   std::string reason;                 // "" where the verdict needs none
   std::vector<FigureChange> figures;  // static, then counters
   std::optional<TimeShift> time;
+  std::string rules;  // CaseRules::source
   std::string repro;  // command that runs the case
 };
 
 struct Comparison {
   std::vector<CaseComparison> cases;     // by case id and device class
+  std::vector<FamilyShift> families;     // of the cases with a time
   int without_result = 0;                // unsupported or out of memory on both sides
   std::vector<std::string> differences;  // of the environments
 };
 
 Comparison compare(const Record& base, const Record& candidate, const CompareRules& rules);
 
+Verdict verdict_of(Direction direction);
+
+// The second stage of a paired gate. Cases and families to measure again: whose time is not known
+// to be the same. Case ids, sorted.
+std::vector<std::string> suspects(const Comparison& screening);
+// `all` compares all rounds, `fresh` those of the second stage alone. A change in time stands only
+// where both show it; else it becomes unsure. Cases that were not measured again stay as they are.
+void confirm(Comparison& all, const Comparison& fresh);
+
 int count(const Comparison& comparison, Verdict verdict);
+int count(const Comparison& comparison, Direction direction);  // of families
 // Cases on which the evidence was enough to say something: slower, faster, same, or unsure with an
 // interval. None: nothing was compared.
 int judged_cases(const Comparison& comparison);

@@ -57,18 +57,28 @@ OptDouble median_of(const Rows& rows, const FigureRule& rule) {
 
 }  // namespace
 
-std::vector<FigureChange> figure_changes(Tier tier, const Match& match) {
+std::vector<FigureChange> figure_changes(Tier tier, const Match& match,
+                                         const FigureLimits& limits) {
   std::vector<FigureChange> changes;
   const bool simulated = match.base.front()->simulated;
   for (const FigureRule& rule : kRules) {
     if (rule.tier != tier) continue;
+    const auto limit = limits.find(rule.name);
+    if (limit != limits.end() && !limit->second) continue;
+    const double relative = limit == limits.end() ? rule.relative : *limit->second;
     const OptDouble base = median_of(match.base, rule);
     const OptDouble candidate = median_of(match.candidate, rule);
     if (!base || !candidate) continue;
-    const double allowed = std::max(rule.relative * *base, simulated ? 0.0 : rule.floor);
+    const double allowed = std::max(relative * *base, simulated ? 0.0 : rule.floor);
     changes.push_back({rule.name, *base, *candidate, allowed});
   }
   return changes;
+}
+
+std::vector<std::string> figure_names() {
+  std::vector<std::string> names;
+  for (const FigureRule& rule : kRules) names.emplace_back(rule.name);
+  return names;
 }
 
 }  // namespace rooflash

@@ -1,6 +1,7 @@
 // The static and the counter tier: figures that hardly vary, so that one round decides.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,15 @@ struct FigureChange {
   bool is_better() const { return base - candidate > allowed; }
 };
 
+// Relative increase allowed of a figure, by its name, in place of the usual one; empty: the figure
+// is not judged.
+using FigureLimits = std::map<std::string, OptDouble>;
+
 // The figures of a tier that both sides have. resources: registers, spill_bytes, smem_bytes,
 // code_bytes. counters: hbm_bytes and tensor_ops; on simulated rows the predicted HBM bytes.
-std::vector<FigureChange> figure_changes(Tier tier, const Match& match);
+std::vector<FigureChange> figure_changes(Tier tier, const Match& match,
+                                         const FigureLimits& limits = {});
+
+std::vector<std::string> figure_names();
 
 }  // namespace rooflash

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/units.hpp"
+
 namespace rooflash {
 namespace {
 
@@ -67,15 +69,37 @@ std::string card(const DeviceInfo& device) {
   return device.uuid_hash;
 }
 
+std::string model(const DeviceInfo& device) {
+  return device.name;
+}
+
+std::string sm_count(const DeviceInfo& device) {
+  return device.sm_count ? fmt::format("{}", *device.sm_count) : "";
+}
+
+std::string mig(const DeviceInfo& device) {
+  return !device.mig ? "" : *device.mig ? "on" : "off";
+}
+
+std::string memory(const DeviceInfo& device) {
+  return device.memory_bytes ? format_gib(static_cast<double>(*device.memory_bytes)) : "";
+}
+
 }  // namespace
 
+std::string device_class(const DeviceInfo& device) {
+  std::string text = device.name.empty() ? "unnamed GPU" : device.name;
+  if (device.sm_count) text += fmt::format(", {} SMs", *device.sm_count);
+  if (device.mig.value_or(false)) text += ", MIG";
+  return device.simulated ? text + ", simulated" : text;
+}
+
 std::string device_class(const Record& record, const Row& row) {
-  std::string text = row.gpu.empty() ? "unnamed GPU" : row.gpu;
-  if (const DeviceInfo* device = device_of(record, row.device)) {
-    if (device->sm_count) text += fmt::format(", {} SMs", *device->sm_count);
-    if (device->mig.value_or(false)) text += ", MIG";
-  }
-  return row.simulated ? text + ", simulated" : text;
+  const DeviceInfo* known = device_of(record, row.device);
+  DeviceInfo device = known == nullptr ? DeviceInfo{} : *known;
+  device.name = row.gpu;
+  device.simulated = row.simulated;
+  return device_class(device);
 }
 
 std::vector<Match> match_rows(const Record& base, const Record& candidate) {
@@ -98,6 +122,10 @@ std::vector<std::string> environment_differences(const Record& base, const Recor
     differences.push_back(fmt::format("{}: base {}, new {}", name, a.empty() ? "unknown" : a,
                                       b.empty() ? "unknown" : b));
   };
+  compare("GPU", of_devices(base, model), of_devices(candidate, model));
+  compare("SMs", of_devices(base, sm_count), of_devices(candidate, sm_count));
+  compare("MIG", of_devices(base, mig), of_devices(candidate, mig));
+  compare("GPU memory", of_devices(base, memory), of_devices(candidate, memory));
   compare("driver", base.environment.driver, candidate.environment.driver);
   compare("CUDA", base.environment.cuda, candidate.environment.cuda);
   compare("build", base.tool.build, candidate.tool.build);

@@ -22,6 +22,8 @@ struct Match {
 // What must be equal for times to be compared: "NVIDIA H200, 132 SMs", with ", MIG" or
 // ", simulated". Never the index, the host or anything that changes from day to day.
 std::string device_class(const Record& record, const Row& row);
+// That of all rows measured on `device`.
+std::string device_class(const DeviceInfo& device);
 
 // Sorted by case, whatever the order of the rows. A case that ran on one class in `base` and on
 // another in `candidate` is one match with two classes. Points into the records.

@@ -1,18 +1,13 @@
-// The time tier: how a case's time moved between two records. The unit is a round: one value each,
-// the median of its samples. Samples of one round share the process and the state of the card, are
-// not independent, and so cannot stand in for rounds.
+// The time tier: how a case's time moved between two records, and whether that is the kernel's.
 #pragma once
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "gate/match.hpp"
-#include "measure/statistics.hpp"
+#include "gate/shift.hpp"
 
 namespace rooflash {
-
-enum class Direction { slower, faster, same, unsure };
 
 struct TimeRules {
   OptDouble threshold;  // relative change that matters; unset: 2 % for paired rounds and simulated
@@ -23,30 +18,35 @@ struct TimeRules {
 
 inline constexpr double kPairedThreshold = 0.02;
 inline constexpr double kUnpairedThreshold = 0.05;
-inline constexpr std::size_t kLeastPairs = 6;
-inline constexpr std::size_t kLeastBaseRounds = 5;
-inline constexpr std::size_t kLeastNewRounds = 3;
 
 struct TimeShift {
-  std::vector<double> base_us;  // of each round; of several GPUs in a round, their median
-  std::vector<double> candidate_us;
+  ByRound base_us;  // of several GPUs in a round, their median
+  ByRound candidate_us;
+  ByRound base_cycles;  // where all rounds of both sides have them; else empty
+  ByRound candidate_cycles;
   double base_median_us = 0;
   double candidate_median_us = 0;
-  double ratio = 1;              // candidate / base: Hodges-Lehmann over the rounds' logarithms
-  std::optional<Interval> ci95;  // of the ratio; empty where the rounds are too few
-  OptDouble p;                   // empty likewise, and on simulated rows, which have no noise
-  OptDouble q;                   // Benjamini-Hochberg over all cases compared
-  OptDouble cycles_ratio;        // where a change in time was checked in cycles
-  double threshold = 0;          // relative change that matters here
+  Pairing pairing = Pairing::unpaired;
+  Shift shift;
+  OptDouble q;                // Benjamini-Hochberg over all cases compared
+  OptDouble cycles_ratio;     // where a change in time was checked in cycles
+  double relative = 0;        // the relative threshold
+  double threshold = 0;       // change that matters here: that, or the floor where it is more
+  bool compute_bound = true;  // the SM clock can explain a change
+  bool shared_gpu = false;    // another process used the GPU in a round
   Direction direction = Direction::unsure;
   std::string reason;  // where unsure
+
+  // So short that the absolute floor decides, not the threshold.
+  bool is_below_floor() const { return threshold > relative; }
 };
 
 // Empty where a side has no time. `base` is the record of match.base: its measured roofs say
 // whether the SM clock can explain a change.
 std::optional<TimeShift> time_shift(const Record& base, const Match& match, const TimeRules& rules);
 
-// "+6.2%" for 1.062; "+0.0%" never has a minus sign.
-std::string percent_change(double ratio);
+// Why a change between the rounds may not be the kernel's: another process, or the clock, where the
+// cycles did not change. "" where neither is so. `cycles` is empty where it is unknown or no help.
+std::string doubt_of_change(bool shared_gpu, const std::optional<Shift>& cycles, double threshold);
 
 }  // namespace rooflash

@@ -88,9 +88,10 @@ std::string settings_difference(const Match& match) {
 }
 
 // Whether the two sides may be held against each other.
-std::optional<Ruling> judge_pair(const Match& match) {
+std::optional<Ruling> judge_pair(const Match& match, bool across_devices) {
   if (match.base.empty()) return Ruling{Verdict::fresh, {}};
-  if (match.base_class != match.candidate_class) {
+  const bool alike = match.base.front()->simulated == match.candidate.front()->simulated;
+  if (match.base_class != match.candidate_class && !(across_devices && alike)) {
     return Ruling{Verdict::not_comparable,
                   fmt::format("base: {}; new: {}", match.base_class, match.candidate_class)};
   }
@@ -132,6 +133,23 @@ std::string_view to_string(Verdict verdict) {
   return "?";
 }
 
+std::string unfit_reason(const Row& row) {
+  switch (row.status) {
+    case Status::ok:
+      return distrust({&row});
+    case Status::unsupported:
+    case Status::oom:
+      return {};
+    case Status::wrong:
+    case Status::failed:
+    case Status::crashed:
+    case Status::timeout:
+    case Status::not_run:
+      break;
+  }
+  return why(row);
+}
+
 bool is_without_result(const Match& match) {
   if (all_ok(match.base)) return false;
   const Rows& rows = match.candidate;
@@ -140,9 +158,9 @@ bool is_without_result(const Match& match) {
                                              Status::timeout, Status::not_run}));
 }
 
-std::optional<Ruling> rule_out(const Match& match) {
+std::optional<Ruling> rule_out(const Match& match, bool across_devices) {
   std::optional<Ruling> ruling = judge_candidate(match);
-  return ruling ? ruling : judge_pair(match);
+  return ruling ? ruling : judge_pair(match, across_devices);
 }
 
 }  // namespace rooflash

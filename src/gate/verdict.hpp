@@ -30,8 +30,13 @@ struct Ruling {
 // Unsupported or out of memory, or absent, and the base has no result either: no case to judge.
 bool is_without_result(const Match& match);
 
+// Why a row can be no evidence whatever it is compared with: wrong, failed, not verified,
+// implausible. "" where it can, and for rows without a result (unsupported, out of memory).
+std::string unfit_reason(const Row& row);
+
 // The verdict where the rows cannot be compared: a missing, wrong, failed, unverified or
 // implausible one never passes. Empty where both sides are fit. Rounds stand or fall together.
-std::optional<Ruling> rule_out(const Match& match);
+// `across_devices` lets two models of GPU be compared; never a simulated one with a measured one.
+std::optional<Ruling> rule_out(const Match& match, bool across_devices = false);
 
 }  // namespace rooflash

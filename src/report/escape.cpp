@@ -110,6 +110,37 @@ std::string csv_field(std::string_view text) {
   return out + '"';
 }
 
+std::string escape_markdown(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '|':
+      case '\\':
+      case '`':
+      case '*':
+      case '_':
+      case '[':
+      case ']':
+      case '!':
+      case '@':
+        out += fmt::format("&#{};", static_cast<int>(c));
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
 std::string escape_anchor(std::string_view text) {
   std::string out;
   for (const char c : text) {

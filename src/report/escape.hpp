@@ -22,6 +22,10 @@ std::string script_json_string(std::string_view text);
 // would run as a formula begins with a quote.
 std::string csv_field(std::string_view text);
 
+// For a line or a table cell of GitHub-flavoured Markdown: no HTML, no table breaks, no links,
+// mentions or emphasis; what is unsafe to show as \xNN. At most 200 characters (printable()).
+std::string escape_markdown(std::string_view text);
+
 // For an id or a fragment: every character outside [A-Za-z0-9/._@-] becomes '_'.
 std::string escape_anchor(std::string_view text);
 

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "core/units.hpp"
+#include "report/escape.hpp"
 #include "report/formats.hpp"
 #include "report/pivot.hpp"
 #include "report/roofs.hpp"
@@ -8,38 +8,6 @@
 
 namespace rooflash {
 namespace {
-
-// Text of a record, harmless in Markdown: no HTML, no table breaks, no links or emphasis.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '|':
-      case '\\':
-      case '`':
-      case '*':
-      case '_':
-      case '[':
-      case ']':
-      case '!':
-      case '@':
-        out += fmt::format("&#{};", static_cast<int>(c));
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 std::string cell(const Cell& entry, const Roofs& roofs) {
   if (!entry.row) return "--";
@@ -51,13 +19,13 @@ std::string cell(const Cell& entry, const Roofs& roofs) {
 }
 
 std::string group_table(const Group& group) {
-  std::string out = fmt::format("\n**{}** ({})\n\n| seqlen | batch |", escaped(group_title(group)),
-                                escaped(group.device));
+  std::string out = fmt::format("\n**{}** ({})\n\n| seqlen | batch |", escape_markdown(group_title(group)),
+                                escape_markdown(group.device));
   std::string rule = "\n|---:|---:|";
   bool simulated = false;
   for (const Line& line : group.lines) simulated |= line.simulated;
   for (const std::string& kernel : group.kernels) {
-    out += fmt::format(" {} |", escaped(kernel));
+    out += fmt::format(" {} |", escape_markdown(kernel));
     rule += "---:|";
   }
   if (simulated) {
@@ -80,7 +48,7 @@ std::string paper_table(const Record& record) {
   for (const Row& row : record.rows) {
     if (row.status != Status::ok || !paper_flops(row)) continue;
     if (out.empty()) out = "\n| case | model FLOPs |\n|---|---|\n";
-    out += fmt::format("| {} | {} |\n", escaped(row.case_id), flops_text(row));
+    out += fmt::format("| {} | {} |\n", escape_markdown(row.case_id), flops_text(row));
   }
   return out;
 }
@@ -92,13 +60,13 @@ std::string render_markdown(const Record& record) {
   for (const std::string& device : simulated_devices(record)) {
     out += fmt::format(
         "**SIMULATED: {} is a model. No GPU was measured; times and bytes are predictions.**\n\n",
-        escaped(device));
+        escape_markdown(device));
   }
   const Pivot grid = pivot(record);
   for (const std::string& sentence : summary_sentences(grid)) out += "- " + sentence + "\n";
   out += fmt::format("- {}: {}\n", counted(std::ssize(record.rows), "row"), status_counts(record));
   for (const Warning& warning : warnings(record)) {
-    out += fmt::format("- WARN {}: {}\n", escaped(warning.what), warning.action);
+    out += fmt::format("- WARN {}: {}\n", escape_markdown(warning.what), warning.action);
   }
   out +=
       "\nCells: time / TFLOPS / % of the roof (c compute, m memory side) / HBM bytes over "
@@ -110,8 +78,8 @@ std::string render_markdown(const Record& record) {
     if (row.status == Status::ok) continue;
     if (first) out += "\n| not ok | case | reason |\n|---|---|---|\n";
     first = false;
-    out += fmt::format("| {} | {} | {} |\n", status_word(row.status), escaped(row.case_id),
-                       escaped(row.reason));
+    out += fmt::format("| {} | {} | {} |\n", status_word(row.status), escape_markdown(row.case_id),
+                       escape_markdown(row.reason));
   }
   return out;
 }

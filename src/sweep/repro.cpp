@@ -13,37 +13,50 @@ std::string side(std::int64_t bound) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> case_axes(std::string_view kernel,
+                                                           const Problem& p) {
+  std::vector<std::pair<std::string, std::string>> axes = {
+      {"kernel", std::string(kernel)},
+      {"pass", std::string(to_string(p.pass))},
+      {"dtype", std::string(to_string(p.dtype))},
+      {"batch-size", fmt::format("{}", p.batch)},
+      {"nheads", fmt::format("{}", p.heads_q)},
+      {"nheads-kv", fmt::format("{}", p.heads_kv)},
+      {"seqlen", fmt::format("{}", p.seqlen_kv)},
+      {"seqlen-q", fmt::format("{}", p.seqlen_q)},
+      {"headdim", fmt::format("{}", p.headdim)},
+      {"headdim-v", fmt::format("{}", p.headdim_v)},
+      {"causal", fmt::format("{}", p.mask.kind == MaskKind::causal)},
+      {"align", std::string(to_string(p.mask.align))}};
+  if (p.mask.kind == MaskKind::window) {
+    axes.emplace_back("window", fmt::format("{},{}", side(p.mask.left), side(p.mask.right)));
+  }
+  axes.emplace_back("distribution", to_string(p.distribution));
+  std::string options;
+  for (const auto& [key, value] : p.options) {
+    if (key != "sram") options += fmt::format("{}{}={}", options.empty() ? "" : ",", key, value);
+  }
+  if (!options.empty()) axes.emplace_back("option", options);
+  return axes;
+}
+
 std::vector<std::string> repro_words(std::string_view kernel, const Problem& p,
                                      std::string_view device) {
   std::vector<std::string> words{"rooflash", "run"};
-  const auto flag = [&](const char* name, const auto& value) {
-    words.emplace_back(name);
-    words.push_back(fmt::format("{}", value));
+  const auto flag = [&](const std::string& name, const std::string& value) {
+    words.push_back("--" + name);
+    words.push_back(value);
   };
-  flag("--kernel", kernel);
-  words.push_back(fmt::format("--{}", to_string(p.pass)));
-  flag("--dtype", to_string(p.dtype));
-  flag("--batch-size", p.batch);
-  flag("--nheads", p.heads_q);
-  flag("--nheads-kv", p.heads_kv);
-  flag("--seqlen", p.seqlen_kv);
-  flag("--seqlen-q", p.seqlen_q);
-  flag("--headdim", p.headdim);
-  flag("--headdim-v", p.headdim_v);
-  flag("--causal", p.mask.kind == MaskKind::causal);
-  flag("--align", to_string(p.mask.align));
-  if (p.mask.kind == MaskKind::window) {
-    flag("--window", side(p.mask.left) + "," + side(p.mask.right));
-  }
-  flag("--distribution", to_string(p.distribution));
-  for (const auto& [key, value] : p.options) {
-    if (key == "sram") {
-      flag("--sram", value);
+  for (const auto& [name, value] : case_axes(kernel, p)) {
+    if (name == "pass") {
+      words.push_back("--" + value);
     } else {
-      flag("--option", key + "=" + value);
+      flag(name, value);
     }
   }
-  flag("--device", device);
+  const auto sram = p.options.find("sram");
+  if (sram != p.options.end()) flag("sram", sram->second);
+  flag("device", std::string(device));
   return words;
 }
 

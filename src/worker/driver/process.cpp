@@ -30,8 +30,8 @@ constexpr std::size_t kStderrTailBytes = 4096;
 }
 
 // Runs in the child between fork and exec: async-signal-safe calls only.
-[[noreturn]] void exec_child(const char* path, char* const* argv, int in, int out, int err,
-                             pid_t parent) {
+[[noreturn]] void exec_child(const char* path, char* const* argv, char* const* environment, int in,
+                             int out, int err, pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // the driver died before the line above
@@ -39,7 +39,7 @@ constexpr std::size_t kStderrTailBytes = 4096;
   dup2(in, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
-  execv(path, argv);
+  execve(path, argv, environment);
   _exit(127);
 }
 
@@ -63,11 +63,20 @@ std::string worker_path() {
   return path.string();
 }
 
-WorkerProcess::WorkerProcess(const std::string& path, const std::vector<std::string>& args) {
-  // The lines between fork and exec must not allocate, so argv is built here.
+WorkerProcess::WorkerProcess(const std::string& path, const std::vector<std::string>& args,
+                             const std::vector<std::string>& without) {
+  // The lines between fork and exec must not allocate, so argv and the environment are built here.
   std::vector<char*> argv{const_cast<char*>(path.c_str())};
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const bool left_out = std::any_of(without.begin(), without.end(), [&](const std::string& name) {
+      return std::string_view(*variable).starts_with(name + '=');
+    });
+    if (!left_out) environment.push_back(*variable);
+  }
+  environment.push_back(nullptr);
 
   // Close-on-exec, so that no other worker holds this one's stdin open.
   int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
@@ -78,7 +87,8 @@ WorkerProcess::WorkerProcess(const std::string& path, const std::vector<std::str
   pid_ = fork();
   if (pid_ < 0) system_error("cannot start a worker");
   if (pid_ == 0)
-    exec_child(path.c_str(), argv.data(), pipes[0][0], pipes[1][1], pipes[2][1], parent);
+    exec_child(path.c_str(), argv.data(), environment.data(), pipes[0][0], pipes[1][1], pipes[2][1],
+               parent);
   close(pipes[0][0]);
   close(pipes[1][1]);
   close(pipes[2][1]);

@@ -20,8 +20,10 @@ std::string worker_path();
 class WorkerProcess {
  public:
   // Starts `path` with `args`. The child leads its own process group, so that Ctrl-C reaches the
-  // driver alone, and is killed by the kernel when the driver dies in any way.
-  WorkerProcess(const std::string& path, const std::vector<std::string>& args);
+  // driver alone, and is killed by the kernel when the driver dies in any way. It inherits the
+  // environment, but for the variables named in `without`.
+  WorkerProcess(const std::string& path, const std::vector<std::string>& args,
+                const std::vector<std::string>& without = {});
   ~WorkerProcess();  // kills and reaps
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
@@ -45,8 +47,10 @@ class WorkerProcess {
   int finish(Deadline deadline);
   // "SIGSEGV" where a signal ended it, "exit code 3", or "" for a clean end.
   static std::string describe(int wait_status);
-  // The last lines that the worker wrote on stderr, for the reason of a failed row.
+  // The last line that the worker wrote on stderr, for the reason of a failed row.
   std::string stderr_tail() const;
+  // The last 4 KiB that it wrote there.
+  const std::string& stderr_text() const { return stderr_; }
 
  private:
   bool reap(int flags);

@@ -47,8 +47,8 @@ TEST(GateTime, DoubledAndTwentyPercentFailFivePercentPassesAtTenPercent) {
 TEST(GateTime, SameRecordTwiceIsSame) {
   const CaseComparison found = only(measured(1000), measured(1000));
   EXPECT_EQ(found.verdict, Verdict::same);
-  EXPECT_DOUBLE_EQ(found.time->ratio, 1);
-  EXPECT_GT(found.time->p.value(), 0.9);
+  EXPECT_DOUBLE_EQ(found.time->shift.ratio, 1);
+  EXPECT_GT(found.time->shift.p.value(), 0.9);
 }
 
 TEST(GateTime, IdenticalValuesInAllRoundsAreSame) {
@@ -72,7 +72,7 @@ TEST(GateTime, TooFewRoundsAreUnsureHoweverLargeTheChange) {
   for (const int n : {1, 2, 4}) {
     const CaseComparison found = only(measured(1000, n), measured(2000, n));
     EXPECT_EQ(found.verdict, Verdict::unsure);
-    EXPECT_FALSE(found.time->ci95);
+    EXPECT_FALSE(found.time->shift.ci95);
     EXPECT_EQ(found.reason,
               "needs 5 + 3 rounds, has " + std::to_string(n) + " + " + std::to_string(n));
   }
@@ -203,7 +203,7 @@ TEST(GateTime, FalseDiscoveryRateIsOverAllCases) {
   ASSERT_EQ(count(comparison, Verdict::slower), 1);
   for (const CaseComparison& one : comparison.cases) {
     if (one.verdict != Verdict::slower) continue;
-    EXPECT_NEAR(*one.time->q, 10 * *one.time->p, 1e-12);
+    EXPECT_NEAR(*one.time->q, 10 * *one.time->shift.p, 1e-12);
   }
 }
 
@@ -326,7 +326,7 @@ TEST(GateRows, OrderOfTheRowsChangesNothing) {
   for (Row& one : reversed) one.time_us->median *= 1.1;
   const Comparison comparison = compare(record(rows), record(reversed), {});
   ASSERT_EQ(comparison.cases.size(), 2U);
-  for (const CaseComparison& one : comparison.cases) EXPECT_NEAR(one.time->ratio, 1.1, 1e-9);
+  for (const CaseComparison& one : comparison.cases) EXPECT_NEAR(one.time->shift.ratio, 1.1, 1e-9);
 }
 
 TEST(GateRows, OtherGpuIsNotComparable) {

@@ -40,6 +40,7 @@ inline Row row(const std::string& kernel, std::int64_t seqlen, double time_us, i
   time.l2 = "cold";
   time.power = "burst";
   time.timer = r.simulated ? "model" : "event";
+  time.stopped_by = r.simulated ? "model" : "ci";
   r.time_us = time;
   r.repro = "rooflash run --kernel " + kernel;
   return r;
