@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Reads the log of a CUDA build (ptxas -v) and prints registers, shared memory and spills of each
-kernel. Fails on spills in the families named with --no-spills and on ptxas notes C75xx."""
+kernel. Fails on spills in the families named with --no-spills and on ptxas notes C75xx, and with
+--against on kernels that take more than in the log of another build, by the rules of docs/ci.md."""
 
 import argparse
 import re
@@ -41,17 +42,41 @@ def demangled(symbols):
             for name in text.splitlines()]
 
 
+# What a kernel may take more without a change on the card: registers are handed out by eights, shared
+# memory by 128 bytes.
+ALLOWED = {"registers": 7, "spills": 0, "smem": 127}
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as log:
+        kernels, notes = parse(log)
+    if not kernels:
+        sys.exit(f"check_ptxas: {path} holds no ptxas output: it is not the log of a full build")
+    return kernels, notes
+
+
+def grown(kernels, base):
+    """Lines about the kernels that take more than in `base`, and how many kernels both have."""
+    before = {(kernel["symbol"], kernel["sm"]): kernel for kernel in base}
+    both = [kernel for kernel in kernels if (kernel["symbol"], kernel["sm"]) in before]
+    lines = []
+    for kernel, name in zip(both, demangled([k["symbol"] for k in both])):
+        old = before[kernel["symbol"], kernel["sm"]]
+        for figure, allowed in ALLOWED.items():
+            if (kernel[figure] or 0) > (old[figure] or 0) + allowed:
+                lines.append(f"{kernel['sm']} {name[:90]}: {figure} {old[figure]} to {kernel[figure]}")
+    return lines, len(both)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("log")
     parser.add_argument("--no-spills", default="fa2,fa3,rf,fp8", metavar="FAMILY,...",
                         help="families that may not spill (default: %(default)s)")
+    parser.add_argument("--against", metavar="LOG", help="of the build to hold against")
     options = parser.parse_args()
 
-    with open(options.log, encoding="utf-8", errors="replace") as log:
-        kernels, notes = parse(log)
-    if not kernels:
-        sys.exit(f"check_ptxas: {options.log} holds no ptxas output: it is not the log of a full build")
+    kernels, notes = read(options.log)
 
     guarded = re.compile("|".join(re.escape(f) for f in options.no_spills.split(",")))
     failed = bool(notes)
@@ -63,7 +88,13 @@ def main():
               f"{kernel['spills']:>6}  {name[:90]}{'   <- spills' if bad else ''}")
     for note in notes:
         print(f"note: {note}")
-    print(f"{len(kernels)} kernels: " + ("FAILED" if failed else "no spill where none is allowed, no C75xx"))
+    if options.against:
+        more, both = grown(kernels, read(options.against)[0])
+        failed = failed or bool(more) or both == 0
+        print(f"{both} kernels in both builds, {len(more)} figures grown")
+        for line in more:
+            print(f"grown: {line}")
+    print(f"{len(kernels)} kernels: " + ("FAILED" if failed else "no fault"))
     sys.exit(1 if failed else 0)
 
 

@@ -88,6 +88,7 @@ Comparison compare_with_baseline(const std::string& folder, const std::string& n
     append(all.families, one.families);
     append(all.differences, one.differences);
     all.without_result += one.without_result;
+    all.left_out += one.left_out;
   }
   return all;
 }

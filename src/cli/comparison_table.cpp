@@ -166,6 +166,9 @@ std::string render_comparison(const Comparison& comparison, bool all, const Tabl
     text += fmt::format("{} without a result in both records (unsupported or out of memory)\n",
                         counted(comparison.without_result, "case"));
   }
+  if (comparison.left_out > 0) {
+    text += fmt::format("{} left out by the rules\n", counted(comparison.left_out, "case"));
+  }
   if (const int same = count(comparison, Verdict::same); same > 0 && !all) {
     text += fmt::format("not listed: {} same (--all)\n", same);
   }

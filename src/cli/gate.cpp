@@ -23,6 +23,7 @@
 #include "gate/calibrate.hpp"
 #include "gate/match.hpp"
 #include "gate/rounds.hpp"
+#include "gate/stages.hpp"
 #include "model/suggest.hpp"
 #include "record/writer.hpp"
 #include "report/pivot.hpp"
@@ -151,6 +152,7 @@ struct Pair {
   Record base;
   Record candidate;
   Comparison comparison;
+  int screen_rounds = 0;
   std::vector<std::string> paths;
 };
 
@@ -167,7 +169,7 @@ Pair measure_pair(const Gate& gate, const GatePlan& plan, std::vector<Executable
   if (!quiet)
     print_message(fmt::format("{} of both executables, in turns", counted(rounds, "round")));
   std::vector<Record> records = session.measure("screen", rounds, 0, {});
-  Pair pair{records[0], records[1], compare(records[0], records[1], gate.rules), {}};
+  Pair pair{records[0], records[1], compare(records[0], records[1], gate.rules), rounds, {}};
   const std::vector<std::string> again = suspects(pair.comparison);
   if (confirm_rounds > 0 && !again.empty()) {
     if (!quiet) {
@@ -179,8 +181,7 @@ Pair measure_pair(const Gate& gate, const GatePlan& plan, std::vector<Executable
         session.measure("confirm", confirm_rounds, rounds, rows_of(pair.candidate, again));
     add_rounds(pair.base, fresh[0], 0);
     add_rounds(pair.candidate, fresh[1], 0);
-    pair.comparison = compare(pair.base, pair.candidate, gate.rules);
-    confirm(pair.comparison, compare(fresh[0], fresh[1], gate.rules));
+    pair.comparison = compare_in_stages(pair.base, pair.candidate, gate.rules, rounds);
   }
   pair.paths = session.finish({pair.base, pair.candidate});
   return pair;
@@ -194,8 +195,8 @@ int gate_paired(Gate gate) {
   const Executable base = require_executable(flags.against, "old");
   const Pair pair = measure_pair(gate, plan, {base, judged});
   GateResult result{"paired", base.version, judged.version, {}, pair.comparison, ExitCode::ok};
-  result.next = fmt::format("rooflash gate {} {} --paired", shell_word(pair.paths[0]),
-                            shell_word(pair.paths[1]));
+  result.next = fmt::format("rooflash gate {} {} --paired --rounds {}", shell_word(pair.paths[0]),
+                            shell_word(pair.paths[1]), pair.screen_rounds);
   if (!gate.context.quiet) {
     print_message(printable(fmt::format("saved {}, {}", pair.paths[0], pair.paths[1]), 1000));
   }
@@ -206,9 +207,14 @@ int gate_records(const Gate& gate) {
   const GateFlags& flags = gate.flags;
   const std::vector<std::string>& paths = flags.records;
   GateResult result{"records", paths[0], paths[1], {}, {}, ExitCode::ok};
-  result.comparison = compare(read_filtered(paths[0], flags.sweep.filters),
-                              read_filtered(paths[1], flags.sweep.filters), gate.rules);
-  result.next = fmt::format("rooflash gate {} {}", shell_word(paths[0]), shell_word(paths[1]));
+  const Record base = read_filtered(paths[0], flags.sweep.filters);
+  const Record candidate = read_filtered(paths[1], flags.sweep.filters);
+  result.comparison = flags.rounds.empty()
+                          ? compare(base, candidate, gate.rules)
+                          : compare_in_stages(base, candidate, gate.rules,
+                                              parse_rounds(flags.rounds, "--rounds", 0));
+  result.next = fmt::format("rooflash gate {} {}{}", shell_word(paths[0]), shell_word(paths[1]),
+                            flags.comparison.paired ? " --paired" : "");
   return deliver(gate, std::move(result),
                  fmt::format("make {} the base of the next gate", printable(paths[1])));
 }

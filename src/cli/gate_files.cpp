@@ -228,6 +228,7 @@ std::string verdict_json(const GateResult& result) {
     json["counts"][to_string(verdict)] = count(result.comparison, verdict);
   }
   json["without_result"] = result.comparison.without_result;
+  json["left_out"] = result.comparison.left_out;
   json["differences"] = result.comparison.differences;
   json["families"] = Json::array();
   for (const FamilyShift& one : result.comparison.families) {

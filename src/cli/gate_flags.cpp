@@ -83,9 +83,12 @@ void add_gate_flags(CLI::App& command, GateFlags& flags) {
          "fail (default) or warn: compare two models of GPU all the same", kJudged);
   add_sweep_flags(command, flags.sweep, {}, false);
   const char* const kMeasure = "How it is measured";
-  option("--rounds", flags.rounds,
-         fmt::format("of each executable (default {}; 5 against a baseline)", kScreenRounds),
-         kMeasure);
+  option(
+      "--rounds", flags.rounds,
+      fmt::format("of each executable (default {}; 5 against a baseline); with --paired records, "
+                  "those of the first stage",
+                  kScreenRounds),
+      kMeasure);
   option("--confirm-rounds", flags.confirm_rounds,
          fmt::format("fresh rounds of what is not the same (default {})", kConfirmRounds),
          kMeasure);
@@ -128,12 +131,15 @@ GateMode mode_of(const GateFlags& flags) {
   refuse(!paired && !baseline && flags.records.size() != 2,
          flags.records.empty() ? "nothing to hold against" : "NEW is required",
          "rooflash gate BASE.json NEW.json, or --baseline NAME, or --against-exe OLD");
-  refuse(!measures && (chooses_cases(flags.sweep) || !flags.measuring.empty() ||
-                       !flags.executable.empty() || flags.resume || !flags.folder.empty() ||
-                       !flags.rounds.empty() || !flags.confirm_rounds.empty()),
+  refuse(!measures &&
+             (chooses_cases(flags.sweep) || !flags.measuring.empty() || !flags.executable.empty() ||
+              flags.resume || !flags.folder.empty() || !flags.confirm_rounds.empty()),
          "the flags about measuring have no use: records are compared, nothing is measured",
          "leave the records out, or those flags; -f selects rows of records");
-  refuse(measures && flags.comparison.paired && baseline,
+  refuse(!measures && !flags.rounds.empty() && !flags.comparison.paired,
+         "--rounds of records: those of the first stage, which only --paired rounds have",
+         "add --paired, or leave --rounds out");
+  refuse(flags.comparison.paired && baseline,
          "--paired: rounds of a baseline were measured on other days", "leave it out");
   refuse(!flags.save_rules.empty() && !flags.calibrate, "--save-rules needs --calibrate",
          "rooflash gate --calibrate --save-rules rules.json");

@@ -117,6 +117,11 @@ std::string round_path(const std::string& folder, const std::string& stage, int 
   return fmt::format("{}/rounds/{}/{:03}-{}.json", folder, stage, round, label);
 }
 
+// They hardly vary, so one round of them is enough unless they were asked for.
+bool asks_for_counters(const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), "--counters") != words.end();
+}
+
 void make_folders(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -281,6 +286,9 @@ std::vector<Record> GateSession::measure(const std::string& stage, int rounds, i
         std::vector<std::string> own = words;
         const std::uint64_t seed = sweep_.seed + static_cast<std::uint64_t>(first_round + round);
         own.insert(own.end(), {"--seed", std::to_string(seed), "-o", path, "--resume", "--quiet"});
+        if (first_round + round > 0 && !asks_for_counters(sweep_.measuring)) {
+          own.insert(own.end(), {"--counters", "none"});
+        }
         record = measure_once(executable, own, path);
       }
       if (round == 0) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "gate/match.hpp"
 #include "gate/statistics.hpp"
@@ -12,26 +11,11 @@
 namespace rooflash {
 namespace {
 
+constexpr std::string_view kNothingInCommon = "no figure that both records have";
+
 std::string change_text(const FigureChange& figure) {
   if (figure.base == 0) return fmt::format("{} 0 to {:.0f}", figure.name, figure.candidate);
   return fmt::format("{} {}", figure.name, percent_change(figure.candidate / figure.base));
-}
-
-// The tiers in order: figures first, then time. A confirmed gain in time outweighs figures that
-// grew: faster never fails.
-Ruling judge_tiers(const CaseComparison& found) {
-  const auto worse = std::find_if(found.figures.begin(), found.figures.end(),
-                                  [](const FigureChange& figure) { return figure.is_worse(); });
-  const bool gained = found.time && found.time->direction == Direction::faster;
-  if (worse != found.figures.end()) {
-    return {gained ? Verdict::faster : Verdict::slower, change_text(*worse)};
-  }
-  if (found.time) return {verdict_of(found.time->direction), found.time->reason};
-  const auto better = std::find_if(found.figures.begin(), found.figures.end(),
-                                   [](const FigureChange& figure) { return figure.is_better(); });
-  if (better != found.figures.end()) return {Verdict::faster, change_text(*better)};
-  if (!found.figures.empty()) return {Verdict::same, {}};
-  return {Verdict::not_comparable, "no figure that both records have"};
 }
 
 std::string class_label(const Match& match) {
@@ -68,6 +52,11 @@ CaseComparison compare_case(const Record& base, const Match& match, const Compar
   return found;
 }
 
+// Sound on both sides, and nothing of it judged because exceptions said so.
+bool is_left_out(const CaseComparison& found) {
+  return found.reason == kNothingInCommon && !found.rules.empty();
+}
+
 void add_q_values(std::vector<CaseComparison>& cases) {
   std::vector<double> p;
   std::vector<TimeShift*> tested;
@@ -88,14 +77,6 @@ std::vector<FamilyCase> timed_cases(const Comparison& comparison) {
   return cases;
 }
 
-bool is_change(Direction direction) {
-  return direction == Direction::slower || direction == Direction::faster;
-}
-
-std::string not_confirmed(const Shift& again) {
-  return fmt::format("not confirmed: {} when measured again", percent_change(again.ratio));
-}
-
 }  // namespace
 
 Verdict verdict_of(Direction direction) {
@@ -112,6 +93,21 @@ Verdict verdict_of(Direction direction) {
   return Verdict::unsure;
 }
 
+Ruling judge_tiers(const CaseComparison& found) {
+  const auto worse = std::find_if(found.figures.begin(), found.figures.end(),
+                                  [](const FigureChange& figure) { return figure.is_worse(); });
+  const bool gained = found.time && found.time->direction == Direction::faster;
+  if (worse != found.figures.end()) {
+    return {gained ? Verdict::faster : Verdict::slower, change_text(*worse)};
+  }
+  if (found.time) return {verdict_of(found.time->direction), found.time->reason};
+  const auto better = std::find_if(found.figures.begin(), found.figures.end(),
+                                   [](const FigureChange& figure) { return figure.is_better(); });
+  if (better != found.figures.end()) return {Verdict::faster, change_text(*better)};
+  if (!found.figures.empty()) return {Verdict::same, {}};
+  return {Verdict::not_comparable, std::string(kNothingInCommon)};
+}
+
 Comparison compare(const Record& base, const Record& candidate, const CompareRules& rules) {
   Comparison comparison;
   comparison.differences = environment_differences(base, candidate);
@@ -119,54 +115,17 @@ Comparison compare(const Record& base, const Record& candidate, const CompareRul
     if (is_without_result(match)) {
       ++comparison.without_result;
     } else {
-      comparison.cases.push_back(compare_case(base, match, rules));
+      CaseComparison found = compare_case(base, match, rules);
+      if (is_left_out(found)) {
+        ++comparison.left_out;
+      } else {
+        comparison.cases.push_back(std::move(found));
+      }
     }
   }
   add_q_values(comparison.cases);
   comparison.families = family_shifts(timed_cases(comparison));
   return comparison;
-}
-
-std::vector<std::string> suspects(const Comparison& screening) {
-  std::set<std::string> found;
-  for (const CaseComparison& one : screening.cases) {
-    if (one.time && one.time->direction != Direction::same) found.insert(one.case_id);
-  }
-  for (const FamilyShift& family : screening.families) {
-    if (family.direction != Direction::same) {
-      found.insert(family.case_ids.begin(), family.case_ids.end());
-    }
-  }
-  return {found.begin(), found.end()};
-}
-
-void confirm(Comparison& all, const Comparison& fresh) {
-  for (CaseComparison& one : all.cases) {
-    const auto again = std::find_if(fresh.cases.begin(), fresh.cases.end(), [&](const auto& other) {
-      return other.case_id == one.case_id && other.device_class == one.device_class;
-    });
-    if (again == fresh.cases.end() || !one.time || !again->time ||
-        !is_change(one.time->direction) || again->time->direction == one.time->direction) {
-      continue;
-    }
-    one.time->direction = Direction::unsure;
-    one.time->reason = not_confirmed(again->time->shift);
-    const Ruling ruling = judge_tiers(one);
-    one.verdict = ruling.verdict;
-    one.reason = ruling.reason;
-  }
-  for (FamilyShift& one : all.families) {
-    const auto again =
-        std::find_if(fresh.families.begin(), fresh.families.end(), [&](const auto& other) {
-          return other.kernel == one.kernel && other.device_class == one.device_class;
-        });
-    if (again == fresh.families.end() || !is_change(one.direction) ||
-        again->direction == one.direction) {
-      continue;
-    }
-    one.direction = Direction::unsure;
-    one.reason = not_confirmed(again->shift);
-  }
 }
 
 int count(const Comparison& comparison, Verdict verdict) {

@@ -47,6 +47,7 @@ struct Comparison {
   std::vector<CaseComparison> cases;     // by case id and device class
   std::vector<FamilyShift> families;     // of the cases with a time
   int without_result = 0;                // unsupported or out of memory on both sides
+  int left_out = 0;                      // by rules that leave nothing to judge
   std::vector<std::string> differences;  // of the environments
 };
 
@@ -54,12 +55,9 @@ Comparison compare(const Record& base, const Record& candidate, const CompareRul
 
 Verdict verdict_of(Direction direction);
 
-// The second stage of a paired gate. Cases and families to measure again: whose time is not known
-// to be the same. Case ids, sorted.
-std::vector<std::string> suspects(const Comparison& screening);
-// `all` compares all rounds, `fresh` those of the second stage alone. A change in time stands only
-// where both show it; else it becomes unsure. Cases that were not measured again stay as they are.
-void confirm(Comparison& all, const Comparison& fresh);
+// The verdict of the tiers in order: figures first, then time. A confirmed gain in time outweighs
+// figures that grew: faster never fails.
+Ruling judge_tiers(const CaseComparison& found);
 
 int count(const Comparison& comparison, Verdict verdict);
 int count(const Comparison& comparison, Direction direction);  // of families

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/units.hpp"
@@ -85,6 +86,14 @@ std::string memory(const DeviceInfo& device) {
   return device.memory_bytes ? format_gib(static_cast<double>(*device.memory_bytes)) : "";
 }
 
+// Of the first device whose roofs were measured.
+OptDouble measured_hbm_gbps(const Record& record) {
+  for (const Ceilings& ceilings : record.ceilings) {
+    if (ceilings.source == "measured" && ceilings.hbm_copy_gbps) return ceilings.hbm_copy_gbps;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string device_class(const DeviceInfo& device) {
@@ -132,6 +141,14 @@ std::vector<std::string> environment_differences(const Record& base, const Recor
   compare("power limit", of_devices(base, power_limit), of_devices(candidate, power_limit));
   compare("ECC", of_devices(base, ecc), of_devices(candidate, ecc));
   compare("card", of_devices(base, card), of_devices(candidate, card));
+  // Foreign load, or a card that is not what it was.
+  constexpr double kSameRate = 0.03;
+  const OptDouble before = measured_hbm_gbps(base);
+  const OptDouble after = measured_hbm_gbps(candidate);
+  if (before && after && std::fabs(*after / *before - 1) > kSameRate) {
+    differences.push_back(
+        fmt::format("measured HBM rate: base {:.0f} GB/s, new {:.0f} GB/s", *before, *after));
+  }
   if (!base.complete) differences.emplace_back("the base record is of an interrupted run");
   if (!candidate.complete) differences.emplace_back("the new record is of an interrupted run");
   return differences;

@@ -20,6 +20,9 @@
 #include "measure/ceilings.hpp"
 #include "measure/counters.hpp"
 #include "measure/timer.hpp"
+#ifdef ROOFLASH_SLOWDOWN
+#include "measure/slowdown.hpp"
+#endif
 #include "model/gpu_spec.hpp"
 #include "registry.hpp"
 #include "verify/gpu_verify.hpp"
@@ -234,7 +237,10 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, c
   const Tensors tensors = allocate(problem, workspace);
   fill_inputs(problem, request.seed, const_cast<void*>(tensors.q), const_cast<void*>(tensors.k),
               const_cast<void*>(tensors.v), stream_);
-  const Prepared prepared = prepare(problem, tensors, limits_);
+  Prepared prepared = prepare(problem, tensors, limits_);
+#ifdef ROOFLASH_SLOWDOWN
+  prepared.launch = slowed_down(std::move(prepared.launch), request.kernel);
+#endif
   row.resources = prepared.resources;
 
   if (request.options.verify != "off") {

@@ -364,6 +364,16 @@ TEST(GateRows, OtherDriverIsComparedAndNamed) {
   EXPECT_EQ(comparison.differences[0], "driver: base 580.1, new 581.2");
 }
 
+TEST(GateRows, OtherMeasuredHbmRateIsNamed) {
+  Record base = measured(1000);
+  Record slow = measured(1000);
+  base.ceilings = slow.ceilings = {Ceilings{fixture::kMeasured, "measured", 4300.0, {}, {}, {}}};
+  EXPECT_TRUE(environment_differences(base, slow).empty());
+  slow.ceilings[0].hbm_copy_gbps = 4000;
+  EXPECT_EQ(environment_differences(base, slow),
+            std::vector<std::string>{"measured HBM rate: base 4300 GB/s, new 4000 GB/s"});
+}
+
 TEST(GateRows, OtherDefinitionConventionOrWayOfMeasuringIsNotComparable) {
   const auto changed = [](auto change) {
     Record other = measured(2000);

@@ -5,6 +5,7 @@
 
 #include "fixture.hpp"
 #include "gate/compare.hpp"
+#include "gate/stages.hpp"
 
 namespace rooflash {
 namespace {
@@ -148,6 +149,27 @@ TEST(GateConfirm, CasesNotMeasuredAgainStayAsTheyAre) {
   EXPECT_EQ(count(all, Verdict::slower), 3);
 }
 
+// Rounds 0 to 6 screen, 7 to 12 confirm.
+TEST(GateStages, LaterRoundsOfSuspectsDecide) {
+  const auto staged = [](double first, double later) {
+    Record slow = family(2, first, 13);
+    for (Row& one : slow.rows) {
+      if (one.round >= 7) one.time_us->median *= later / first;
+    }
+    for (const Row& one : rounds("naive", 128, 1000, 13)) slow.rows.push_back(one);
+    Record base = family(2, 1, 13);
+    for (const Row& one : rounds("naive", 128, 1000, 13)) base.rows.push_back(one);
+    return compare_in_stages(base, slow, paired(), 7);
+  };
+  const Comparison slower = staged(1.05, 1.05);
+  EXPECT_EQ(count(slower, Verdict::slower), 2);
+  EXPECT_EQ(slower.cases[0].time->base_us.size(), 13U);
+  EXPECT_EQ(slower.cases[2].kernel, "naive");
+  EXPECT_EQ(slower.cases[2].time->base_us.size(), 7U);  // was the same: not looked at again
+  EXPECT_EQ(count(staged(1.10, 1.00), Verdict::slower), 0);
+  EXPECT_EQ(count(staged(1.00, 1.10), Verdict::slower), 0);  // never a suspect
+}
+
 TEST(GateExceptions, RulesOfACase) {
   CompareRules rules;
   rules.exceptions = [](const Row& one, CaseRules& own) {
@@ -156,11 +178,23 @@ TEST(GateExceptions, RulesOfACase) {
     own.source = "rules.json:3";
   };
   const Comparison comparison = compare(family(3, 1), family(3, 1.1), rules);
-  ASSERT_EQ(comparison.cases.size(), 3U);
-  EXPECT_EQ(count(comparison, Verdict::slower), 1);          // 384
-  EXPECT_EQ(count(comparison, Verdict::same), 1);            // 128
-  EXPECT_EQ(count(comparison, Verdict::not_comparable), 1);  // 256: nothing is left to judge
+  ASSERT_EQ(comparison.cases.size(), 2U);
+  EXPECT_EQ(count(comparison, Verdict::slower), 1);  // 384
+  EXPECT_EQ(count(comparison, Verdict::same), 1);    // 128
+  EXPECT_EQ(comparison.left_out, 1);                 // 256: nothing is left to judge
   EXPECT_EQ(comparison.cases[0].rules, "rules.json:3");
+}
+
+TEST(GateExceptions, CasesLeftOutMustStillBeRight) {
+  CompareRules rules;
+  rules.exceptions = [](const Row&, CaseRules& own) {
+    own.use_time = false;
+    own.source = "rules.json:3";
+  };
+  EXPECT_EQ(gate_exit_code(compare(family(2, 1), family(2, 1), rules), {}), ExitCode::nothing_ran);
+  Record wrong = family(2, 1);
+  wrong.rows[0].status = Status::wrong;
+  EXPECT_EQ(gate_exit_code(compare(family(2, 1), wrong, rules), {}), ExitCode::wrong);
 }
 
 TEST(GateExceptions, FiguresCanBeGivenRoomOrLeftOut) {
