@@ -51,6 +51,7 @@ void keep_last_rounds(Record& record, std::size_t most) {
 void thin_samples(Record& record) {
   constexpr std::size_t kKept = 3;
   for (Row& row : record.rows) {
+    row.trace.reset();
     if (!row.time_us || row.time_us->samples.size() <= kKept) continue;
     TimeUs& time = *row.time_us;
     const double largest = *std::max_element(time.samples.begin(), time.samples.end());

@@ -19,7 +19,7 @@ int end_of_rounds(const Record& record);
 void keep_last_rounds(Record& record, std::size_t most);
 
 // Leaves of each row's time samples the least, the middle and the largest, and says so in
-// Row::missing: all that a gate needs, in a file that a reviewer can read.
+// Row::missing; drops the traces. All that a gate needs, in a file that a reviewer can read.
 void thin_samples(Record& record);
 
 }  // namespace rooflash

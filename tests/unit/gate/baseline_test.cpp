@@ -85,6 +85,8 @@ TEST(Baseline, KeepsThreeSamplesAndStaysAReadableRecord) {
   time.median = 5;
   time.ci95_low = 3;
   time.ci95_high = 7;
+  one.rows[0].trace = Trace{};
+  one.rows[0].trace->sample_start_us = {1, 2, 3, 4, 5};
   one.rows[0].clock_mhz = Clock{1980.0, 1900.0, 2000.0, {1, 2, 3, 4, 5}};
   const Record part = baseline_parts(one)[0].record;
   EXPECT_EQ(part.rows[0].time_us->samples, (std::vector<double>{1, 5, 9}));
