@@ -31,9 +31,11 @@ constexpr MeasuringHelp kMeasuring[] = {
     {"--sram", "SRAM of one SM of a simulated GPU"},
 };
 
-bool chooses_cases(const SweepFlags& sweep) {
+// Not the device and the time limit: the environment may set them for all commands.
+bool chooses_measuring(const GateFlags& flags) {
+  const SweepFlags& sweep = flags.sweep;
   return !sweep.suite.empty() || !sweep.axes.empty() || sweep.fwd || sweep.bwd ||
-         !sweep.devices.empty();
+         flags.measuring.size() > flags.measuring.count("--timeout");
 }
 
 void refuse(bool contradicts, const std::string& what, const std::string& hint) {
@@ -131,9 +133,8 @@ GateMode mode_of(const GateFlags& flags) {
   refuse(!paired && !baseline && flags.records.size() != 2,
          flags.records.empty() ? "nothing to hold against" : "NEW is required",
          "rooflash gate BASE.json NEW.json, or --baseline NAME, or --against-exe OLD");
-  refuse(!measures &&
-             (chooses_cases(flags.sweep) || !flags.measuring.empty() || !flags.executable.empty() ||
-              flags.resume || !flags.folder.empty() || !flags.confirm_rounds.empty()),
+  refuse(!measures && (chooses_measuring(flags) || !flags.executable.empty() || flags.resume ||
+                       !flags.folder.empty() || !flags.confirm_rounds.empty()),
          "the flags about measuring have no use: records are compared, nothing is measured",
          "leave the records out, or those flags; -f selects rows of records");
   refuse(!measures && !flags.rounds.empty() && !flags.comparison.paired,
