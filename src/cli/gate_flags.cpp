@@ -79,10 +79,14 @@ void add_gate_flags(CLI::App& command, GateFlags& flags) {
       ->group(kWhat);
   const char* const kJudged = "How it is judged";
   add_comparison_flags(command, flags.comparison, kJudged);
-  option("--missing", flags.missing, "fail (default) or warn: cases that are gone", kJudged);
-  option("--on-unsure", flags.unsure, "warn (default) or fail", kJudged);
-  option("--on-mismatch", flags.mismatch,
-         "fail (default) or warn: compare two models of GPU all the same", kJudged);
+  const auto choice = [&](const char* names, std::string& value,
+                          const std::vector<std::string>& choices, const char* help) {
+    add_choice(command, names, value, choices, help)->group(kJudged);
+  };
+  choice("--missing", flags.missing, {"fail", "warn"}, "cases that are gone; default fail");
+  choice("--on-unsure", flags.unsure, {"warn", "fail"}, "default warn");
+  choice("--on-mismatch", flags.mismatch, {"fail", "warn"},
+         "records of two models of GPU; default fail");
   add_sweep_flags(command, flags.sweep, {}, false);
   const char* const kMeasure = "How it is measured";
   option(
@@ -108,8 +112,9 @@ void add_gate_flags(CLI::App& command, GateFlags& flags) {
   option("--verdict", flags.verdict, "FILE.json: every case with its figures", kOutput);
   option("--junit", flags.junit, "FILE.xml: a test a case", kOutput);
   option("--summary", flags.summary, "FILE.md: what changed", kOutput);
-  option("--ci", flags.ci,
-         "none (default), auto, github (annotations, step summary), gitlab (JUnit)", kOutput);
+  add_choice(command, "--ci", flags.ci, {"none", "auto", "github", "gitlab"},
+             "annotations and step summary, or JUnit; default none")
+      ->group(kOutput);
   option("--save-rules", flags.save_rules, "FILE.json: with --calibrate, rules for --rules",
          kOutput);
 }
