@@ -18,7 +18,7 @@ class Settings;
 struct Context {
   std::vector<std::string> argv;
   bool quiet = false;
-  std::string color = "auto";   // auto | always | never
+  std::string color = "auto";          // auto | always | never
   const Settings* settings = nullptr;  // set once the command line is parsed
   std::function<int()> action;         // returns the exit code; throws Error
 };

@@ -19,8 +19,8 @@ std::string cell(const Cell& entry, const Roofs& roofs) {
 }
 
 std::string group_table(const Group& group) {
-  std::string out = fmt::format("\n**{}** ({})\n\n| seqlen | batch |", escape_markdown(group_title(group)),
-                                escape_markdown(group.device));
+  std::string out = fmt::format("\n**{}** ({})\n\n| seqlen | batch |",
+                                escape_markdown(group_title(group)), escape_markdown(group.device));
   std::string rule = "\n|---:|---:|";
   bool simulated = false;
   for (const Line& line : group.lines) simulated |= line.simulated;

@@ -21,9 +21,9 @@ struct Job {
 
 // Runs `jobs`, each device's in their order; every round begins with a fresh worker. `on_row` gets
 // each finished row before the next case of that device starts; what it throws ends the run. A case
-// without a row `timeout_s` after it began is killed. Where counting takes the worker down (a crash or
-// a hang), that case and the later ones of its device are run without counters. Returns the signal that stopped the run, with
-// the cases in flight killed and not reported, or 0.
+// without a row `timeout_s` after it began is killed. Where counting takes the worker down (a crash
+// or a hang), that case and the later ones of its device are run without counters. Returns the
+// signal that stopped the run, with the cases in flight killed and not reported, or 0.
 int run_jobs(std::vector<Connection>& connections, const std::vector<Job>& jobs, double timeout_s,
              const std::function<void(const Row&)>& on_row);
 

@@ -50,7 +50,8 @@ TEST(Protocol, ProfileRequestIsCheckedLikeACase) {
             "request.case.options.l2: \"hot\" is not one of cold, warm");
   EXPECT_EQ(message("/case/index", "-1"), "request.index: is negative");
   EXPECT_EQ(message("/groups/0", "[]"), "request.groups: a group without metrics");
-  EXPECT_EQ(message("/groups/0/0", "7"), "request.groups[0][0]: expected a string, found an integer");
+  EXPECT_EQ(message("/groups/0/0", "7"),
+            "request.groups[0][0]: expected a string, found an integer");
 }
 
 // Every figure and reason of a profile reaches the driver; a row that contradicts itself does not.
