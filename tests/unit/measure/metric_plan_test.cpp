@@ -24,7 +24,7 @@ std::vector<std::string> names_of(const MetricGroup& group) {
 }
 
 // Why CUPTI cannot be asked here; "" where it can.
-std::string no_cupti(const CuptiApi& api) {
+std::string no_cupti([[maybe_unused]] const CuptiApi& api) {
 #ifdef __SANITIZE_ADDRESS__
   return "CUPTI opens libraries in a way that AddressSanitizer refuses";
 #else
