@@ -138,8 +138,10 @@ std::vector<TensorLoop> tensor_loops(int sm, int sm_count, cudaStream_t stream) 
                                       {"e4m3", DType::e4m3}}) {
       const Loop loop = wgmma_loop_of(type);
       cudaFuncAttributes attributes{};
-      // A build for other architectures alone has no code for this card.
-      if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(loop)) != cudaSuccess) {
+      // A build for other architectures alone has no code for this card, or an empty body, which
+      // holds no accumulators.
+      if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(loop)) != cudaSuccess ||
+          attributes.numRegs < 128) {
         (void)cudaGetLastError();
         break;
       }

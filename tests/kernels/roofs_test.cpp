@@ -7,6 +7,7 @@
 #include "device_case.hpp"
 #include "harness.hpp"
 #include "measure/ceilings.hpp"
+#include "measure/counter_target.hpp"
 #include "measure/counters.hpp"
 #include "measure/unit_roofs.hpp"
 
@@ -22,7 +23,7 @@ class Roofs : public testing::Test {
     }
   }
   static Counters count(DType dtype, const std::function<void()>& run) {
-    CounterSession session(0);
+    CounterSession session(counter_target(0));
     return session.measure(dtype, run, run, {});
   }
 };
