@@ -7,7 +7,6 @@
 #include "device_case.hpp"
 #include "harness.hpp"
 #include "measure/ceilings.hpp"
-#include "measure/counter_target.hpp"
 #include "measure/counters.hpp"
 #include "measure/unit_roofs.hpp"
 
