@@ -1,5 +1,6 @@
 #include "report/html.hpp"
 
+#include <cstdint>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -243,7 +244,7 @@ TEST(Html, TenThousandRowsTakeUnderTwoSeconds) {
 
 TEST(Pack, GivesTheSameBytesBack) {
   std::string bytes;
-  for (int i = 0; i < 300'000; ++i) bytes += static_cast<char>(i * i % 251);
+  for (std::int64_t i = 0; i < 300'000; ++i) bytes += static_cast<char>(i * i % 251);
   EXPECT_EQ(unpacked(packed(bytes)), bytes);
   EXPECT_EQ(unpacked(packed("")), "");
   EXPECT_EQ(packed(bytes), packed(bytes));
