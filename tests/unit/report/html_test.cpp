@@ -1,7 +1,7 @@
 #include "report/html.hpp"
 
-#include <cstdint>
 #include <gtest/gtest.h>
+#include <cstdint>
 
 #include <algorithm>
 #include <ctime>
