@@ -1,4 +1,4 @@
-// Chrome's Trace Event Format, JSON object form: opens in Perfetto and chrome://tracing.
+// Chrome's Trace Event Format, JSON object form, which Perfetto and chrome://tracing read.
 #include <fmt/format.h>
 
 #include <algorithm>
