@@ -17,7 +17,6 @@ namespace {
 // other warps of the SM fill part of the gaps. By how much the terms together are shortened so, on
 // average over the kernels that were measured.
 constexpr double kWarpOverlap = 4.0 / 3.0;
-constexpr double kFp32LanesPerSm = 128;
 constexpr double kSmemBytesPerClock = 128;  // of an SM
 
 // TFLOPS that the path's instructions reach on this card for inputs of `dtype`.
@@ -59,7 +58,8 @@ Compute compute_time(const Problem& problem, const Stage& stage, const GpuSpec& 
                             ? stage.tensor_ops / path_tflops(problem.dtype, stage.path, spec) * 1e-6
                             : 0;
   const double exp = stage.exp_ops / (spec.exp_per_clock_per_sm * clocks_per_us);
-  const double fp32 = stage.fp32_ops / (kFp32LanesPerSm * clocks_per_us);
+  const double fp32_per_clock = spec.fp32_tflops * 1e6 / (2 * spec.boost_clock_mhz);  // of all SMs
+  const double fp32 = stage.fp32_ops / (fp32_per_clock * load_clock_mhz(spec));
   const double smem = stage.smem_bytes / (kSmemBytesPerClock * clocks_per_us);
   const double longest = std::max({tensor, exp, fp32, smem});
   // Asynchronous products (wgmma, and the vendor's GEMMs) run while the same tile's softmax does.

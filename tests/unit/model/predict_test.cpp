@@ -130,9 +130,10 @@ TEST_F(Predict, UnitsOverlapOnlyBehindAsynchronousProducts) {
   t.stages = {stage(132 * 100)};
   Stage& s = t.stages[0];
   const double clocks_per_us = 132 * load_clock_mhz(h200_);
-  s.exp_ops = 16 * clocks_per_us * 2000;   // 2 ms of the exponential units
-  s.fp32_ops = 128 * clocks_per_us * 500;  // and half a millisecond of the fp32 units
-  s.tensor_ops = 793e9;                    // and one of the tensor cores
+  s.exp_ops = 16 * clocks_per_us * 2000;  // 2 ms of the exponential units
+  // and half a millisecond of the fp32 units: 66.9 TFLOPS are two operations an instruction
+  s.fp32_ops = 66.9e6 / 2 * load_clock_mhz(h200_) / 1980 * 500;
+  s.tensor_ops = 793e9;  // and one of the tensor cores
   s.path = TensorPath::wgmma;
   const Prediction overlapped = predict(problem_, t, h200_);
   EXPECT_EQ(overlapped.bound, "exp");
