@@ -5,6 +5,7 @@
 //   clock=1980 memory_clock=3201 max_clock=1980   MHz
 //   power=76000 power_limit=700000 power_limit_default=700000         mW
 //   temperature=35      reasons=1                 bits, as NVML has them
+//   energy_step=30000   mJ that the counter moves by between two questions; energy=0 its start
 //   ecc=1 mig=0 persistence=1 processes=0         driver=580.95.05
 //
 // FAKE_NVML_OLD lacks what came with driver 535.
@@ -88,6 +89,13 @@ int nvmlDeviceGetEnforcedPowerLimit(Device, unsigned* mw) {
 }
 int nvmlDeviceGetPowerManagementDefaultLimit(Device, unsigned* mw) {
   return give(__func__, "power_limit_default", 700000, mw);
+}
+int nvmlDeviceGetTotalEnergyConsumption(Device, unsigned long long* mj) {
+  const int code = script.call(__func__);
+  const double step = script.number("energy_step", 30000);
+  const double moved = step * script.calls(__func__);
+  *mj = static_cast<unsigned long long>(script.number("energy", 1e9) + moved);
+  return code;
 }
 int nvmlDeviceGetTemperature(Device, unsigned, unsigned* celsius) {
   return give(__func__, "temperature", 35, celsius);

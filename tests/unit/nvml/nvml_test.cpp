@@ -192,6 +192,27 @@ TEST_F(NvmlFaults, AbsurdValuesAreNoFigures) {
   expect_reason(facts.missing, "other_processes", {"7"});
 }
 
+TEST_F(NvmlFaults, EnergyOfAWindowIsItsMeanPower) {
+  const NvmlPower power = Nvml(kBus, kName).mean_power();
+  ASSERT_TRUE(power.watts) << power.missing;
+  EXPECT_GE(power.window_s, 1.2);
+  EXPECT_NEAR(*power.watts * power.window_s, 60, 1e-6);  // two steps of 30 J, as it was asked
+}
+
+TEST_F(NvmlFaults, EnergyThatCannotBeToldHasAReason) {
+  const auto expect = [&](const char* script, const char* word) {
+    use("nvml", script);
+    const NvmlPower power = Nvml(kBus, kName).mean_power();
+    EXPECT_FALSE(power.watts) << script;
+    EXPECT_NE(power.missing.find(word), std::string::npos) << power.missing;
+  };
+  expect("nvmlDeviceGetTotalEnergyConsumption=3", "Not Supported");
+  expect("nvmlDeviceGetTotalEnergyConsumption@4=15", "fell off the bus");
+  expect("energy_step=0", "stood still");
+  expect("energy_step=-30000", "went from");
+  expect("energy_step=1e9", "went from");  // a megawatt
+}
+
 TEST_F(NvmlFaults, LostDuringTheRun) {
   const Nvml nvml(kBus, kName);
   EXPECT_TRUE(nvml.snapshot().power_w);
