@@ -115,8 +115,8 @@ double parse_threshold(std::string_view text, std::string_view flag) {
                    "write a percentage, such as 2%");
 }
 
-void load_gate_rules(const std::string& path, CompareRules& rules) {
-  const JsonNode root = parse_strict_json(read_text(path), path);
+void parse_gate_rules(std::string_view text, std::string_view file, CompareRules& rules) {
+  const JsonNode root = parse_strict_json(text, file);
   root.allow_keys({"defaults", "rules"});
   if (const JsonNode* defaults = root.find("defaults")) {
     defaults->allow_keys({"threshold", "abs", "static", "counters", "time", "figures"});
@@ -133,6 +133,10 @@ void load_gate_rules(const std::string& path, CompareRules& rules) {
       own.source += (own.source.empty() ? "" : ", ") + rule.place;
     }
   };
+}
+
+void load_gate_rules(const std::string& path, CompareRules& rules) {
+  parse_gate_rules(read_text(path), path, rules);
 }
 
 std::string rules_text(double standard, const std::vector<ProposedRule>& proposed) {

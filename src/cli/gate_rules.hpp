@@ -10,13 +10,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "gate/compare.hpp"
 
 namespace rooflash {
 
-// Puts the defaults of the file into `rules`, and its rules behind `rules.exceptions`. Throws
-// UsageError "file:line: ..." on a key, a filter or a value that it does not know.
+// Puts the defaults of the file's text into `rules`, and its rules behind `rules.exceptions`.
+// Throws UsageError "file:line: ..." on a key, a filter or a value that it does not know.
+void parse_gate_rules(std::string_view text, std::string_view file, CompareRules& rules);
+// The same of the file at `path`, which must be readable.
 void load_gate_rules(const std::string& path, CompareRules& rules);
 
 // A threshold as typed, "3%": above 0 and at most 100 %. Throws UsageError naming `flag`.
