@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpu/check.hpp"
+#include "kernel.hpp"
 
 namespace rooflash {
 
@@ -26,5 +27,20 @@ class BufferPool {
  private:
   std::map<std::string, DeviceBuffer> slots_;
 };
+
+// The tensors of a case, not filled.
+inline Tensors allocate(BufferPool& pool, const Problem& problem, std::int64_t workspace_bytes) {
+  const std::int64_t in = size_bytes(problem.dtype);
+  const std::int64_t out = size_bytes(output_dtype(problem.dtype));
+  Tensors tensors;
+  tensors.q = pool.get("q", q_elements(problem) * in);
+  tensors.k = pool.get("k", k_elements(problem) * in);
+  tensors.v = pool.get("v", v_elements(problem) * in);
+  tensors.o = pool.get("o", o_elements(problem) * out);
+  tensors.lse = static_cast<float*>(
+      pool.get("lse", lse_elements(problem) * static_cast<std::int64_t>(sizeof(float))));
+  tensors.workspace = pool.get("workspace", workspace_bytes);
+  return tensors;
+}
 
 }  // namespace rooflash

@@ -2,10 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <chrono>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +27,7 @@
 #include "worker/cuda/buffer_pool.hpp"
 #include "worker/cuda/cuda_doctor.hpp"
 #include "worker/cuda/cuda_row.hpp"
+#include "worker/cuda/energy.hpp"
 #include "worker/cuda/profile_case.hpp"
 
 namespace rooflash {
@@ -103,11 +101,9 @@ class CudaBackend : public Backend {
   // Brings the L2 into the state that `l2` names.
   void prepare_l2(const std::string& l2, const Launch& launch);
   bool fits(Row& row, std::int64_t needed);
-  Tensors allocate(const Problem& problem, std::int64_t workspace_bytes);
   bool verify(const CaseRequest& request, const Prepared& prepared, const Tensors& tensors,
               Row& row);
   void time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase, Row& row);
-  void measure_energy(const Launch& launch, Row& row);
   void count(const CaseRequest& request, const Traffic& traffic, const Launch& launch, Row& row);
   // Whether another process had a context here at the start, or came since.
   bool is_shared() const {
@@ -234,7 +230,7 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, c
       kernel->workspace_bytes != nullptr ? kernel->workspace_bytes(problem) : 0;
   const std::int64_t bytes = tensor_bytes(problem) + workspace;
   if (!fits(row, bytes + kVerifyMarginBytes)) return;
-  const Tensors tensors = allocate(problem, workspace);
+  const Tensors tensors = allocate(pool_, problem, workspace);
   fill_inputs(problem, request.seed, const_cast<void*>(tensors.q), const_cast<void*>(tensors.k),
               const_cast<void*>(tensors.v), stream_);
   Prepared prepared = prepare(problem, tensors, limits_);
@@ -306,20 +302,6 @@ bool CudaBackend::fits(Row& row, std::int64_t needed) {
   return false;
 }
 
-Tensors CudaBackend::allocate(const Problem& problem, std::int64_t workspace_bytes) {
-  const std::int64_t in = size_bytes(problem.dtype);
-  const std::int64_t out = size_bytes(output_dtype(problem.dtype));
-  Tensors tensors;
-  tensors.q = pool_.get("q", q_elements(problem) * in);
-  tensors.k = pool_.get("k", k_elements(problem) * in);
-  tensors.v = pool_.get("v", v_elements(problem) * in);
-  tensors.o = pool_.get("o", o_elements(problem) * out);
-  tensors.lse = static_cast<float*>(
-      pool_.get("lse", lse_elements(problem) * static_cast<std::int64_t>(sizeof(float))));
-  tensors.workspace = pool_.get("workspace", workspace_bytes);
-  return tensors;
-}
-
 // One launch onto poisoned outputs, checked. False where the row has ended as wrong.
 bool CudaBackend::verify(const CaseRequest& request, const Prepared& prepared,
                          const Tensors& tensors, Row& row) {
@@ -337,7 +319,7 @@ void CudaBackend::time(const CaseRequest& request, const Launch& launch, const P
                        Row& row) {
   phase("warmup");
   timer_.warm_up(launch, request.options);
-  if (request.options.power == "sustained") measure_energy(launch, row);
+  if (request.options.power == "sustained") measure_energy(timer_, nvml_, launch, row);
   const NvmlSnapshot before = nvml_.snapshot();
   const double before_us = steady_us();
   phase("timed");
@@ -354,45 +336,11 @@ void CudaBackend::time(const CaseRequest& request, const Launch& launch, const P
   }
 }
 
-// Mean power while launches run back to back, times their duration.
-void CudaBackend::measure_energy(const Launch& launch, Row& row) {
-  std::future<NvmlPower> asked =
-      std::async(std::launch::async, [this] { return nvml_.mean_power(); });
-  const double us = timer_.keep_busy(
-      launch, [&] { return asked.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
-  const NvmlPower power = asked.get();
-  if (!power.watts) {
-    row.missing["energy"] = power.missing;
-    return;
-  }
-  if (!(row.model.flops > 0)) {
-    row.missing["energy"] = "no query sees a key: there are no FLOPs to relate it to";
-    return;
-  }
-  const double joules = *power.watts * us * 1e-6;
-  row.energy = Energy{joules, joules * 1e12 / row.model.flops, power.window_s,
-                      static_cast<std::int64_t>(power.window_s * 1e6 / us)};
-}
-
 void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, const Launch& launch,
                         Row& row) {
   const Problem& problem = request.problem;
-  const bool cold = request.options.l2 != "warm";
-  CounterExpectation expected;
-  expected.tensor_ops =
-      std::any_of(traffic.stages.begin(), traffic.stages.end(), [](const Stage& stage) {
-        return stage.path == TensorPath::mma_sync || stage.path == TensorPath::wgmma;
-      });
-  // After a flush all of Q must come from HBM, wherever each query sees a key. Half of it, because
-  // a bound that is too tight would call a good value impossible.
-  const bool reads_all_q =
-      problem.mask.kind == MaskKind::none ||
-      (problem.mask.kind == MaskKind::causal && problem.seqlen_kv >= problem.seqlen_q);
-  expected.sm_reads = reads_all_q;
-  if (cold && reads_all_q) {
-    expected.min_hbm_read_bytes =
-        0.5 * static_cast<double>(q_elements(problem) * size_bytes(problem.dtype));
-  }
+  const CounterExpectation expected =
+      expected_counters(problem, traffic, request.options.l2 != "warm");
   const auto prepare = [&] { prepare_l2(request.options.l2, launch); };
   row.counters = counter_session(request.options.counters)
                      .measure(

@@ -54,6 +54,25 @@ void add_timing(Row& row, Timing timing, const NvmlSnapshot& before, const NvmlS
   }
 }
 
+CounterExpectation expected_counters(const Problem& problem, const Traffic& traffic, bool cold) {
+  CounterExpectation expected;
+  expected.tensor_ops =
+      std::any_of(traffic.stages.begin(), traffic.stages.end(), [](const Stage& stage) {
+        return stage.path == TensorPath::mma_sync || stage.path == TensorPath::wgmma;
+      });
+  // After a flush all of Q must come from HBM, wherever each query sees a key. Half of it, because
+  // a bound that is too tight would call a good value impossible.
+  const bool reads_all_q =
+      problem.mask.kind == MaskKind::none ||
+      (problem.mask.kind == MaskKind::causal && problem.seqlen_kv >= problem.seqlen_q);
+  expected.sm_reads = reads_all_q;
+  if (cold && reads_all_q) {
+    expected.min_hbm_read_bytes =
+        0.5 * static_cast<double>(q_elements(problem) * size_bytes(problem.dtype));
+  }
+  return expected;
+}
+
 bool ran_family(const std::vector<std::string>& kernels_run, const Kernel& kernel) {
   const std::string own =
       fmt::format("rooflash::{}::", kernel.hidden ? "hidden" : std::string_view(kernel.name));

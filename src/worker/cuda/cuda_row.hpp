@@ -7,6 +7,7 @@
 #include "core/record.hpp"
 #include "gpu/nvml.hpp"
 #include "kernel.hpp"
+#include "measure/metrics.hpp"
 #include "measure/timer.hpp"
 
 namespace rooflash {
@@ -19,6 +20,9 @@ Trace trace_of(const Timing& timing);
 
 // The timing and the state of the card around it.
 void add_timing(Row& row, Timing timing, const NvmlSnapshot& before, const NvmlSnapshot& after);
+
+// What the counters of a case must show. `cold`: the L2 was flushed before.
+CounterExpectation expected_counters(const Problem& problem, const Traffic& traffic, bool cold);
 
 // A launch that ends up in another family's kernels must not carry this one's name. A family's own
 // kernels live in namespace rooflash::NAME.
