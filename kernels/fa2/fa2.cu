@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "common/element.cuh"
 #include "common/launch.hpp"
@@ -29,8 +30,7 @@ struct Arguments {
   int heads_q, heads_kv, seqlen_q, seqlen_kv, headdim, headdim_v;
   int query_blocks;
   int diagonal;      // causal: query i sees keys j <= i + diagonal
-  float scale;       // softmax scale, natural units
-  float scale_log2;  // the same for exp2
+  float scale_log2;  // softmax scale for exp2
 };
 
 // Shared-memory tiles are rows of kHeaddim 16-bit elements in 16-byte chunks; chunk c of row r lies
@@ -70,7 +70,7 @@ __device__ __forceinline__ void load_tile(std::uint32_t tile, const T* source, i
 template <int kHeaddim>
 struct State {
   float o[2][kHeaddim / 8][4];
-  float row_max[2][2];  // of the raw scores
+  float row_max[2][2];  // of the scaled scores, in units of log2
   float row_sum[2][2];  // this lane's share; the quad adds up at the end
 };
 
@@ -142,15 +142,14 @@ __device__ __forceinline__ void softmax(float (&s)[2][Config<kHeaddim>::kBlockN 
       }
       block_max = fmaxf(block_max, __shfl_xor_sync(0xFFFFFFFFU, block_max, 1));
       block_max = fmaxf(block_max, __shfl_xor_sync(0xFFFFFFFFU, block_max, 2));
+      // The maximum is kept as it is subtracted, scaled and rounded: the factor is exactly 1 where
+      // it stands, so that no rounding adds up over the blocks of a long row.
       const float old_max = state.row_max[m][r];
-      const float new_max = fmaxf(old_max, block_max);
+      const float new_max = fmaxf(old_max, block_max * scale_log2);
       state.row_max[m][r] = new_max;
       // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
-      const float safe_max = new_max == -INFINITY ? 0.0F : new_max;
-      const float shift = safe_max * scale_log2;
-      // The difference first: exactly 1 where the maximum stands, so that no rounding of a product
-      // adds up over the blocks of a long row.
-      const float rescale = ptx::ex2((old_max - safe_max) * scale_log2);
+      const float shift = new_max == -INFINITY ? 0.0F : new_max;
+      const float rescale = ptx::ex2(old_max - shift);
       float sum = 0.0F;
 #pragma unroll
       for (int n = 0; n < kBlocks; ++n) {
@@ -219,7 +218,7 @@ __device__ __forceinline__ void epilogue(State<kHeaddim>& state, const Arguments
       const bool empty = sum == 0.0F;
       const float inverse = empty ? 0.0F : 1.0F / sum;
       if ((lane & 3) == 0 && row < args.seqlen_q) {
-        lse[row] = empty ? -INFINITY : state.row_max[m][r] * args.scale + logf(sum);
+        lse[row] = empty ? -INFINITY : state.row_max[m][r] * std::numbers::ln2_v<float> + logf(sum);
       }
 #pragma unroll
       for (int n = 0; n < kHeaddim / 8; ++n) {
@@ -362,8 +361,7 @@ struct Prepare {
     args.headdim_v = static_cast<int>(p.headdim_v);
     args.query_blocks = static_cast<int>((p.seqlen_q + C::kBlockM - 1) / C::kBlockM);
     args.diagonal = static_cast<int>(band_of(p).last);
-    args.scale = static_cast<float>(softmax_scale(p));
-    args.scale_log2 = static_cast<float>(softmax_scale(p) * 1.4426950408889634);
+    args.scale_log2 = static_cast<float>(softmax_scale(p) * std::numbers::log2e);
     const std::int64_t grid = p.batch * p.heads_q * args.query_blocks;
     const bool causal = p.mask.kind == MaskKind::causal;
     void (*kernel)(Arguments) =

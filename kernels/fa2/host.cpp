@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "common/host_math.hpp"
 #include "common/two_level_memory.hpp"
@@ -68,29 +69,30 @@ struct State {
         row_sum(memory, tile.block_q, 1, kInRegisters) {}
   SramTile scores;   // then the weights
   SramTile o;        // not yet divided by the row sums
-  SramTile row_max;  // of the raw scores
+  SramTile row_max;  // of the scaled scores, in units of log2
   SramTile row_sum;
 };
 
 // Turns raw scores into unnormalised weights and rescales what was summed before.
 void online_softmax(const Problem& p, State& state, std::int64_t first_row,
                     std::int64_t first_key) {
-  const auto scale_log2 = static_cast<float>(softmax_scale(p) * 1.4426950408889634);
+  const auto scale_log2 = static_cast<float>(softmax_scale(p) * std::numbers::log2e);
   const std::int64_t rows = std::min(state.scores.rows(), p.seqlen_q - first_row);
   for (std::int64_t r = 0; r < rows; ++r) {
     const KeyRange keys = visible_keys(p, first_row + r);
     float* s = state.scores.row(r);
     const float old_max = state.row_max.at(r, 0);
-    float new_max = old_max;
+    float block_max = kMinusInfinity;
     for (std::int64_t c = 0; c < state.scores.cols(); ++c) {
       const std::int64_t key = first_key + c;
       if (key < keys.begin || key >= keys.end) s[c] = kMinusInfinity;
-      new_max = std::max(new_max, s[c]);
+      block_max = std::max(block_max, s[c]);
     }
+    const float new_max = std::max(old_max, block_max * scale_log2);
     state.row_max.at(r, 0) = new_max;
     // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
-    const float shift = new_max == kMinusInfinity ? 0.0F : new_max * scale_log2;
-    const float rescale = std::exp2(old_max * scale_log2 - shift);
+    const float shift = new_max == kMinusInfinity ? 0.0F : new_max;
+    const float rescale = std::exp2(old_max - shift);
     float sum = 0.0F;
     for (std::int64_t c = 0; c < state.scores.cols(); ++c) {
       const float weight = std::exp2(s[c] * scale_log2 - shift);
@@ -103,14 +105,14 @@ void online_softmax(const Problem& p, State& state, std::int64_t first_row,
 }
 
 // Divides by the row sums; the row maxima become LSE.
-void normalise(const Problem& p, State& state) {
-  const auto scale = static_cast<float>(softmax_scale(p));
+void normalise(State& state) {
   for (std::int64_t r = 0; r < state.o.rows(); ++r) {
     const float sum = state.row_sum.at(r, 0);
     const float inverse = sum == 0.0F ? 0.0F : 1.0F / sum;
     for (std::int64_t c = 0; c < state.o.cols(); ++c) state.o.at(r, c) *= inverse;
     state.row_max.at(r, 0) =
-        sum == 0.0F ? kMinusInfinity : state.row_max.at(r, 0) * scale + std::log(sum);
+        sum == 0.0F ? kMinusInfinity
+                    : state.row_max.at(r, 0) * std::numbers::ln2_v<float> + std::log(sum);
   }
 }
 
@@ -150,7 +152,7 @@ void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& mem
       online_softmax(p, state, first_row, first_key);
       add_product(state.o, state.scores, v_tile);
     }
-    normalise(p, state);
+    normalise(state);
     memory.store(state.o, t.o + row_offset(b, first_row, h, p.seqlen_q, p.heads_q, p.headdim_v),
                  rows, p.headdim_v, o_stride, output_dtype(p.dtype));
     memory.store(state.row_max, t.lse + (b * p.heads_q + h) * p.seqlen_q + first_row, rows, 1, 1,
