@@ -230,11 +230,11 @@ def timers(_, record, __):
     for case in data["cases"]:
         ours = statistics.median(case["rooflash"])
         cells = [case["case"], f"{ours:.4g}"]
-        for timer in ("do_bench", "events"):
+        for timer in ("do_bench", "do_bench_reading", "events"):
             theirs = statistics.median(case[timer])
             cells.append(f"{theirs:.4g} ({100 * (theirs / ours - 1):+.1f} %)")
         lines.append(cells)
-    return table(["case", "rooflash, us", "do_bench", "plain events"], lines)
+    return table(["case", "rooflash, us", "do_bench", "do_bench, reading", "plain events"], lines)
 
 
 MAKERS = {"result": result, "rows": rows, "model": model, "repeat": repeat, "sustained": sustained,

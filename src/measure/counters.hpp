@@ -26,8 +26,8 @@ struct CounterTarget {
 // Device `ordinal`, which must be current. Its context is null where none can be found.
 CounterTarget counter_target(int ordinal);
 
-// One per CUDA context, made once and reused. Collection is switched on only inside `measure`, so
-// that times taken outside are not touched.
+// One per CUDA context, made once and reused. The counters run only inside `measure` and `count`;
+// times taken between them are not touched. They stay this process's own until the session ends.
 class CounterSession {
  public:
   // Stands down where a `tool` is named: it owns the counters. Never throws: what does not work is

@@ -16,7 +16,11 @@ constexpr double kSettled = 0.01;          // spread of the last chunks' clocks
 constexpr std::size_t kSettledChunks = 4;  // in a row
 constexpr double kUnsettled = 0.02;        // spread of a row's clock that is flagged
 constexpr double kBatchS = 0.1;            // a batch is no longer than this, unless one sample is
-constexpr double kFillerS = 0.004;         // covers the host's work between two sustained batches
+constexpr double kFillerS = 0.004;         // covers the host's reading of a sustained batch
+// At the power cap the clock wanders over a second or so. Sustained samples come from a longer span,
+// a batch at a time, with the same kernel between them.
+constexpr double kSustainedSpanS = 3;
+constexpr double kSustainedBatchEveryS = 0.2;
 constexpr int kQueueLimit = 200;           // launches queued without a synchronisation
 
 class Stopwatch {
@@ -107,10 +111,9 @@ void Timer::warm_up(const Launch& launch, const RunOptions& options) {
   }
 }
 
-double Timer::keep_busy(const Launch& launch, const std::function<bool()>& done) {
+std::int64_t Timer::launch_until(const Launch& launch, const std::function<bool()>& done) {
   const int chunk = std::clamp(static_cast<int>(kChunkS / estimate_s_), 1, kQueueLimit);
   std::int64_t launches = 0;
-  ROOFLASH_CUDA(cudaEventRecord(start_, stream_));
   for (std::size_t n = 0; n == 0 || !done(); ++n) {
     for (int i = 0; i < chunk; ++i) launch(stream_);
     launches += chunk;
@@ -118,6 +121,12 @@ double Timer::keep_busy(const Launch& launch, const std::function<bool()>& done)
     ROOFLASH_CUDA(cudaEventRecord(events_[n % 2], stream_));
     if (n > 0) ROOFLASH_CUDA(cudaEventSynchronize(events_[(n - 1) % 2]));
   }
+  return launches;
+}
+
+double Timer::keep_busy(const Launch& launch, const std::function<bool()>& done) {
+  ROOFLASH_CUDA(cudaEventRecord(start_, stream_));
+  const std::int64_t launches = launch_until(launch, done);
   ROOFLASH_CUDA(cudaEventRecord(events_.back(), stream_));
   ROOFLASH_CUDA(cudaEventSynchronize(events_.back()));
   float ms = 0;
@@ -188,12 +197,16 @@ Timing Timer::measure(const Launch& launch, const RunOptions& options) {
   const bool sustained = options.power == "sustained";
   // Busy from here on, so the host's launches run ahead of the GPU and need no block.
   bool held = !sustained;
-  if (sustained) queue_filler(launch, kFillerS);
   const std::int64_t fit = static_cast<std::int64_t>(kBatchS / estimate_s_);
   const std::int64_t batch = std::clamp<std::int64_t>(fit, 1, kBatch);
 
   const Stopwatch watch;
+  double next_batch_s = 0;
   while (timing.time_us.stopped_by.empty()) {
+    if (sustained) {
+      launch_until(launch, [&] { return watch.seconds() >= next_batch_s; });
+      next_batch_s += kSustainedBatchEveryS;
+    }
     const std::int64_t left =
         options.max_samples - static_cast<std::int64_t>(timing.time_us.samples.size());
     const int count = static_cast<int>(std::clamp<std::int64_t>(left, 1, batch));
@@ -202,7 +215,9 @@ Timing Timer::measure(const Launch& launch, const RunOptions& options) {
       timing.flags.emplace_back("unheld");
       continue;
     }
-    timing.time_us.stopped_by = rule.fired(timing.time_us.samples, watch.seconds());
+    const double elapsed = watch.seconds();
+    if (sustained && elapsed < kSustainedSpanS && count < left) continue;
+    timing.time_us.stopped_by = rule.fired(timing.time_us.samples, elapsed);
   }
   ROOFLASH_CUDA(cudaStreamSynchronize(stream_));
   summarise(timing);

@@ -43,7 +43,8 @@ class Timer {
   // launch.
   double keep_busy(const Launch& launch, const std::function<bool()>& done);
 
-  // Samples until the stop rule of `options` fires.
+  // Samples until the stop rule of `options` fires; with `sustained` power for 3 s at least, unless
+  // the most samples are there before.
   Timing measure(const Launch& launch, const RunOptions& options);
 
   void flush() const { flush_(stream_); }
@@ -57,6 +58,9 @@ class Timer {
   bool take_batch(int count, const Launch& launch, const RunOptions& options, bool held,
                   Timing& timing);
   void queue_filler(const Launch& launch, double seconds);
+  // Queues launches back to back until `done` says true, and leaves the last of them running. How
+  // many there were.
+  std::int64_t launch_until(const Launch& launch, const std::function<bool()>& done);
 
   cudaStream_t stream_;
   L2Flush flush_;

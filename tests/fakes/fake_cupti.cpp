@@ -279,10 +279,11 @@ CUptiResult CUPTIAPI cuptiRangeProfilerCounterDataImageInitialize(
 
 CUptiResult CUPTIAPI cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* params) {
   FAKE_BEGIN(params);
-  const bool ready = enabled && data_image == params->pCounterDataImage &&
+  const bool ready = enabled && !started && data_image == params->pCounterDataImage &&
                      magic_of(params->pConfig) == kConfigMagic;
   if (!ready) return CUPTI_ERROR_INVALID_OPERATION;
   config_image = params->pConfig;  // kept, as the real one does
+  passes_done = 0;
   return CUPTI_SUCCESS;
 }
 

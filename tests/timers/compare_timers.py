@@ -3,8 +3,10 @@
 
     compare_timers.py --build build [-o timers.json]
 
-Needs PyTorch and Triton. Each round takes the three timers in turn, case by case; the table shows the
-medians over the rounds. Exit code 1 where one of 50 us or more differs from rooflash by over 2 %.
+Needs PyTorch and Triton. Each round takes the timers in turn, case by case; the table shows the medians
+over the rounds. do_bench flushes by writing, and what it leaves dirty in L2 is written back during the
+kernel; so it is asked a second time with a flush that reads. Exit code 1 where that or plain events differ
+from rooflash by over 2 % in a case of 50 us or more.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 
 import torch
 import triton.testing
@@ -59,6 +62,15 @@ def events_us(launch, flush, samples=50):
     return statistics.median(times)
 
 
+def do_bench_us(launch):
+    return 1e3 * triton.testing.do_bench(launch, warmup=100, rep=300, return_mode="median")
+
+
+def reading_flush():
+    """While it is open, do_bench reads its flush buffer in place of writing it."""
+    return unittest.mock.patch.object(triton.runtime.driver.active, "clear_cache", lambda cache: cache.max())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--build", type=pathlib.Path, required=True)
@@ -83,13 +95,15 @@ def main():
                 if library.rooflash_launch(handle, stream) != 0:
                     sys.exit(1)
 
-            rounds = {"rooflash": [], "do_bench": [], "events": [], "clock_mhz": []}
+            rounds = {"rooflash": [], "do_bench": [], "do_bench_reading": [], "events": [],
+                      "clock_mhz": []}
             for _ in range(ROUNDS):
                 time, clock = rooflash_us(options.build, case, pathlib.Path(folder))
                 rounds["rooflash"].append(time)
                 rounds["clock_mhz"].append(clock)
-                rounds["do_bench"].append(1e3 * triton.testing.do_bench(
-                    launch, warmup=100, rep=300, return_mode="median"))
+                rounds["do_bench"].append(do_bench_us(launch))
+                with reading_flush():
+                    rounds["do_bench_reading"].append(do_bench_us(launch))
                 rounds["events"].append(events_us(launch, flush))
             torch.cuda.synchronize()
             library.rooflash_release(prepared)
@@ -102,14 +116,14 @@ def main():
                                          "torch": torch.__version__, "triton": triton.__version__,
                                          "cases": results}, indent=1) + "\n")
     faults = 0
-    print("| case | rooflash, us | do_bench | plain events |\n|---|---|---|---|")
+    print("| case | rooflash, us | do_bench | do_bench, reading | plain events |\n|---|---|---|---|---|")
     for result in results:
         ours = statistics.median(result["rooflash"])
         cells = []
-        for timer in ("do_bench", "events"):
+        for timer in ("do_bench", "do_bench_reading", "events"):
             theirs = statistics.median(result[timer])
             cells.append(f"{theirs:.4g} ({100 * (theirs / ours - 1):+.1f} %)")
-            faults += ours >= 50 and abs(theirs / ours - 1) > 0.02
+            faults += timer != "do_bench" and ours >= 50 and abs(theirs / ours - 1) > 0.02
         print(f"| {result['case']} | {ours:.4g} | {' | '.join(cells)} |")
     return 1 if faults else 0
 

@@ -109,6 +109,34 @@ TEST_F(CounterFaults, SeveralPassesLaunchAsOften) {
   EXPECT_EQ(prepared_, 3);
 }
 
+// What Start leaves dirty in L2 must be gone before the range begins.
+TEST_F(CounterFaults, PreparesBetweenStartAndRange) {
+  use("cupti", "passes=2");
+  CounterSession session(target(), "");
+  int prepared = 0;
+  const auto prepare = [&] {
+    ++prepared;
+    EXPECT_EQ(calls("cuptiRangeProfilerStart"), prepared);
+    EXPECT_EQ(calls("cuptiRangeProfilerPushRange"), prepared - 1);
+  };
+  EXPECT_EQ(session.count({"dram__bytes_read.sum"}, prepare, [] {}).status, "ok");
+  EXPECT_EQ(prepared, 2);
+}
+
+// Enabling anew for each case would cost most of the time of counting.
+TEST_F(CounterFaults, EnabledOnceUnlessACaptureFails) {
+  use("cupti", "cuptiRangeProfilerStop@3=8");
+  CounterSession session(target(), "");
+  EXPECT_EQ(count(session).status, "ok");
+  EXPECT_EQ(count(session).status, "ok");
+  EXPECT_EQ(calls("cuptiRangeProfilerEnable"), 1);
+  EXPECT_EQ(calls("cuptiRangeProfilerDisable"), 0);
+  EXPECT_EQ(count(session).status, "unavailable");
+  EXPECT_EQ(calls("cuptiRangeProfilerDisable"), 1);
+  EXPECT_EQ(count(session).status, "ok") << "a fresh one";
+  EXPECT_EQ(calls("cuptiRangeProfilerEnable"), 2);
+}
+
 TEST_F(CounterFaults, NoPermission) {
   for (const char* call : {"cuptiProfilerGetCounterAvailability", "cuptiRangeProfilerStart"}) {
     expect(std::string(call) + "=35", "no_permission",
