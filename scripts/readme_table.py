@@ -80,8 +80,16 @@ def rows(_, record, cases):
                   "tensor pipe", "exp. unit"], [row_cells(found[case]) for case in cases])
 
 
+def over(predicted, measured):
+    """Of sums of figures; None where one was not measured or has no prediction."""
+    return None if predicted is None or None in measured else predicted / sum(measured)
+
+
 def deviation(ratios, limit):
     """"0.98 (0.87 to 1.04), 97 % within 15 %" of predicted over measured figures."""
+    ratios = [ratio for ratio in ratios if ratio is not None]
+    if not ratios:
+        return "not measured"
     within = sum(abs(ratio - 1) <= limit for ratio in ratios) / len(ratios)
     return (f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}), "
             f"{100 * within:.0f} % within {100 * limit:.0f} %")
@@ -95,10 +103,11 @@ def model(_, record, more):
             if row["status"] != "ok":
                 continue
             predicted, counters = row["model"], row["counters"]
-            figures = (predicted["predicted_time_us"] / row["time_us"]["median"],
-                       predicted["predicted_hbm_bytes"] / hbm_bytes(row),
-                       predicted["predicted_sm_l2_bytes"] /
-                       (counters["sm_l2_read_bytes"] + counters["sm_l2_write_bytes"]))
+            figures = (over(predicted["predicted_time_us"], [row["time_us"]["median"]]),
+                       over(predicted["predicted_hbm_bytes"],
+                            [counters["hbm_read_bytes"], counters["hbm_write_bytes"]]),
+                       over(predicted["predicted_sm_l2_bytes"],
+                            [counters["sm_l2_read_bytes"], counters["sm_l2_write_bytes"]]))
             for kernel in (row["kernel"], "all"):
                 ratios.setdefault(kernel, []).append(figures)
         for kernel, values in sorted(ratios.items(), key=lambda item: (item[0] == "all", item[0])):

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -27,8 +29,9 @@ std::size_t problem_count(const Suite& suite) {
 }
 
 TEST(Suites, BuiltInOnesAreListedAndLoad) {
-  EXPECT_EQ(suite_names(), (std::vector<std::string>{"counters", "headdim", "held-out", "peers-fwd",
-                                                     "quickstart", "seqlen", "smoke"}));
+  EXPECT_EQ(suite_names(),
+            (std::vector<std::string>{"counters", "headdim", "held-out", "held-out-2", "peers-fwd",
+                                      "quickstart", "seqlen", "smoke"}));
   for (const std::string& name : suite_names()) {
     const Suite suite = load_suite(name);
     EXPECT_EQ(suite.name, name);
@@ -53,6 +56,28 @@ TEST(Suites, PeersGridHasAllHeadDimsAndKernels) {
   const Suite suite = load_suite("peers-fwd");
   EXPECT_EQ(problem_count(suite), 3U * 6 * 2);
   EXPECT_EQ(suite.grids[0].kernels, (std::vector<std::string>{"all"}));
+}
+
+// Neither heads of a batch nor lengths that a constant or a rule of the model was found on.
+TEST(Suites, SecondHeldOutIsNewToTheModel) {
+  using Pair = std::pair<std::int64_t, std::int64_t>;
+  std::set<Pair> heads;
+  std::set<Pair> lengths;
+  for (const char* name : {"quickstart", "counters", "held-out", "peers-fwd"}) {
+    for (const Axes& axes : load_suite(name).grids) {
+      for (const Problem& p : expand(axes)) {
+        heads.emplace(p.batch, p.heads_q);
+        lengths.emplace(p.seqlen_q, p.seqlen_kv);
+      }
+    }
+  }
+  for (const Axes& axes : load_suite("held-out-2").grids) {
+    for (const Problem& p : expand(axes)) {
+      EXPECT_FALSE(heads.contains({p.batch, p.heads_q})) << case_id("", p);
+      EXPECT_FALSE(lengths.contains({p.seqlen_q, p.seqlen_kv})) << case_id("", p);
+      EXPECT_LT(p.batch * p.heads_q * p.seqlen_q * p.seqlen_kv * size_bytes(p.dtype), 60e9);
+    }
+  }
 }
 
 TEST(Suites, SmokeIsSmallAndHasTheCorners) {
