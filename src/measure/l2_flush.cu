@@ -24,8 +24,8 @@ constexpr std::int64_t kMaxBlocks = 4096;
 
 }  // namespace
 
-L2Flush::L2Flush(std::int64_t l2_bytes, cudaStream_t stream)
-    : buffer_(static_cast<std::size_t>(2 * l2_bytes)) {
+L2Flush::L2Flush(std::int64_t bytes, cudaStream_t stream)
+    : buffer_(static_cast<std::size_t>(bytes)) {
   ROOFLASH_CUDA(cudaMemsetAsync(buffer_.get(), 0, buffer_.bytes(), stream));
   // Lines a kernel asked to persist would survive the read; the limit of other work is not touched.
   const cudaError_t reset = cudaCtxResetPersistingL2Cache();

@@ -9,10 +9,16 @@
 
 namespace rooflash {
 
+// Of a buffer whose read empties an L2 of `l2_bytes`: twice as large, since caches do not replace
+// strictly the oldest line.
+constexpr std::int64_t flush_bytes(std::int64_t l2_bytes) {
+  return 2 * l2_bytes;
+}
+
 class L2Flush {
  public:
-  // Holds a buffer of twice the L2 of the current device.
-  explicit L2Flush(std::int64_t l2_bytes, cudaStream_t stream);
+  // Holds a buffer of `bytes` on the current device.
+  L2Flush(std::int64_t bytes, cudaStream_t stream);
 
   // Queues a read of the whole buffer. Reading, unlike writing, leaves no dirty lines whose
   // write-back would fall into the timed window.

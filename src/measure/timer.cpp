@@ -60,8 +60,8 @@ void summarise(Timing& timing) {
 
 }  // namespace
 
-Timer::Timer(cudaStream_t stream, std::int64_t l2_bytes, int sm_count)
-    : stream_(stream), flush_(l2_bytes, stream), stamps_(2 * kBatch, sm_count) {
+Timer::Timer(cudaStream_t stream, std::int64_t flush_bytes, int sm_count)
+    : stream_(stream), flush_(flush_bytes, stream), stamps_(2 * kBatch, sm_count) {
   events_.resize(2 * kBatch + 1);
   for (cudaEvent_t& event : events_) ROOFLASH_CUDA(cudaEventCreate(&event));
   ROOFLASH_CUDA(cudaEventCreate(&start_));

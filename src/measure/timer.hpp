@@ -30,7 +30,8 @@ struct Timing {
 
 class Timer {
  public:
-  Timer(cudaStream_t stream, std::int64_t l2_bytes, int sm_count);
+  // `flush_bytes`: of the buffer that is read before a cold sample (l2_flush.hpp).
+  Timer(cudaStream_t stream, std::int64_t flush_bytes, int sm_count);
   ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
@@ -48,7 +49,6 @@ class Timer {
   Timing measure(const Launch& launch, const RunOptions& options);
 
   void flush() const { flush_(stream_); }
-  std::int64_t flush_bytes() const { return flush_.bytes(); }
 
  private:
   static constexpr int kBatch = 10;  // samples queued at once: far below the launch queue's 1024

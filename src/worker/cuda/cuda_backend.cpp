@@ -16,6 +16,7 @@
 #include "gpu/nvtx.hpp"
 #include "measure/ceilings.hpp"
 #include "measure/counters.hpp"
+#include "measure/l2_flush.hpp"
 #include "measure/timer.hpp"
 #ifdef ROOFLASH_SLOWDOWN
 #include "measure/slowdown.hpp"
@@ -45,7 +46,7 @@ class CudaBackend : public Backend {
         spec_(find_gpu_by_name(device_.name)),
         ordinal_(ordinal),
         stream_(ordinal),
-        timer_(stream_, device_.l2_bytes.value_or(0), limits_.sm_count) {}
+        timer_(stream_, flush_bytes(device_.l2_bytes.value_or(0)), limits_.sm_count) {}
 
   DeviceInfo device() override { return device_; }
   Environment environment() override {
