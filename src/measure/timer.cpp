@@ -17,11 +17,11 @@ constexpr std::size_t kSettledChunks = 4;  // in a row
 constexpr double kUnsettled = 0.02;        // spread of a row's clock that is flagged
 constexpr double kBatchS = 0.1;            // a batch is no longer than this, unless one sample is
 constexpr double kFillerS = 0.004;         // covers the host's reading of a sustained batch
-// At the power cap the clock wanders over a second or so. Sustained samples come from a longer span,
-// a batch at a time, with the same kernel between them.
+// At the power cap the clock wanders over a second or so. Sustained samples come from a longer
+// span, a batch at a time, with the same kernel between them.
 constexpr double kSustainedSpanS = 3;
 constexpr double kSustainedBatchEveryS = 0.2;
-constexpr int kQueueLimit = 200;           // launches queued without a synchronisation
+constexpr int kQueueLimit = 200;  // launches queued without a synchronisation
 
 class Stopwatch {
  public:
