@@ -23,7 +23,7 @@ struct CounterSession::State {
     if (caught.status == "no_permission") failure = caught;
   }
   void start();
-  void enable();
+  void enable(MetricPlan& plan);
   void disable();
   MetricPlan& plan(const std::vector<std::string>& metrics);
   std::map<std::string, double> collect(const std::vector<std::string>& metrics,
@@ -39,9 +39,11 @@ struct CounterSession::State {
   std::string chip;
   std::vector<std::uint8_t> availability;
   std::map<std::vector<std::string>, MetricPlan> plans;
-  // Stays enabled from the first capture on: the first Start after Enable takes 0.17 s on an H200,
-  // later ones 0.02 s, and between captures a kernel's time is what it is without.
+  // Stays enabled while the same plan is counted: the first Start after Enable takes 0.17 s on an
+  // H200, later ones 0.02 s, and between captures a kernel's time is what it is without. Another
+  // plan needs another Enable: CUPTI 13.0 gives NaN for metrics that the first one had not.
   CUpti_RangeProfiler_Object* profiler = nullptr;
+  const MetricPlan* enabled_for = nullptr;
   std::vector<std::uint8_t> data;  // the counters' image, which the profiler keeps a pointer to
 };
 
@@ -94,12 +96,22 @@ void CounterSession::State::start() {
   ROOFLASH_CUPTI(cuptiProfilerGetCounterAvailability, &available);
 }
 
-void CounterSession::State::enable() {
-  if (profiler != nullptr) return;
+void CounterSession::State::enable(MetricPlan& plan) {
+  if (profiler != nullptr && enabled_for == &plan) return;
+  disable();
   auto enable = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_Enable);
   enable.ctx = target.context;
   ROOFLASH_CUPTI(cuptiRangeProfilerEnable, &enable);
   profiler = enable.pRangeProfilerObject;
+  enabled_for = &plan;
+  auto size = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataSize);
+  size.pRangeProfilerObject = profiler;
+  size.pMetricNames = plan.names();
+  size.numMetrics = plan.metrics().size();
+  size.maxNumOfRanges = 1;
+  size.maxNumRangeTreeNodes = 1;
+  ROOFLASH_CUPTI(cuptiRangeProfilerGetCounterDataSize, &size);
+  data.resize(size.counterDataSize);
 }
 
 void CounterSession::State::disable() {
@@ -133,7 +145,7 @@ std::map<std::string, double> CounterSession::State::collect(
     const std::function<void()>& launch) {
   MetricPlan& wanted = plan(metrics);
   try {
-    enable();
+    enable(wanted);
     return capture(wanted, prepare, launch);
   } catch (...) {
     disable();  // whatever state the failure left it in, the next capture starts anew
@@ -144,15 +156,7 @@ std::map<std::string, double> CounterSession::State::collect(
 std::map<std::string, double> CounterSession::State::capture(MetricPlan& plan,
                                                              const std::function<void()>& prepare,
                                                              const std::function<void()>& launch) {
-  auto size = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_GetCounterDataSize);
-  size.pRangeProfilerObject = profiler;
-  size.pMetricNames = plan.names();
-  size.numMetrics = plan.metrics().size();
-  size.maxNumOfRanges = 1;
-  size.maxNumRangeTreeNodes = 1;
-  ROOFLASH_CUPTI(cuptiRangeProfilerGetCounterDataSize, &size);
   // A fresh image for each capture: values of an earlier one would mix in.
-  data.assign(size.counterDataSize, 0);
   auto clear = ROOFLASH_CUPTI_PARAMS(CUpti_RangeProfiler_CounterDataImage_Initialize);
   clear.pRangeProfilerObject = profiler;
   clear.counterDataSize = data.size();

@@ -19,6 +19,7 @@
 #include <cupti_target.h>
 #include <cupti_version.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -40,6 +41,7 @@ std::set<void*> hosts;
 bool initialised = false;
 bool enabled = false;
 bool started = false;
+std::set<std::string> sized_for;
 bool in_range = false;
 bool decoded = false;
 std::size_t passes_done = 0;
@@ -82,6 +84,7 @@ extern "C" {
 __attribute__((visibility("default"))) void fake_reset() {
   script.reset();
   initialised = enabled = started = in_range = decoded = false;
+  sized_for.clear();
   hosts.clear();
 }
 __attribute__((visibility("default"))) int fake_calls(const char* function) {
@@ -236,8 +239,9 @@ cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Par
     return CUPTI_ERROR_INVALID_PARAMETER;
   }
   for (std::size_t i = 0; i < params->numMetrics; ++i) {
+    const std::string name = params->ppMetricNames[i];
     params->pMetricValues[i] =
-        script.number(std::string("metric:") + params->ppMetricNames[i], 1e6);
+        sized_for.contains(name) ? script.number("metric:" + name, 1e6) : std::nan("");
   }
   return CUPTI_SUCCESS;
 }
@@ -250,6 +254,7 @@ CUptiResult CUPTIAPI cuptiRangeProfilerEnable(CUpti_RangeProfiler_Enable_Params*
   passes_done = 0;
   config_image = nullptr;
   data_image = nullptr;
+  sized_for.clear();
   params->pRangeProfilerObject = kProfiler;
   return CUPTI_SUCCESS;
 }
@@ -265,6 +270,10 @@ CUptiResult CUPTIAPI
 cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params* params) {
   FAKE_BEGIN(params);
   params->counterDataSize = kImageBytes;
+  // The real one keeps to the first list it is asked about after Enable.
+  if (sized_for.empty()) {
+    sized_for.insert(params->pMetricNames, params->pMetricNames + params->numMetrics);
+  }
   return refuse_unless(params->maxNumRangeTreeNodes >= params->maxNumOfRanges);
 }
 

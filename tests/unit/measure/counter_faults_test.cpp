@@ -123,6 +123,15 @@ TEST_F(CounterFaults, PreparesBetweenStartAndRange) {
   EXPECT_EQ(prepared, 2);
 }
 
+TEST_F(CounterFaults, RowsOfSeveralTypesInTurn) {
+  CounterSession session(target(), "");
+  for (const DType dtype : {DType::bf16, DType::fp16, DType::bf16}) {
+    const Counters counted = session.measure(
+        dtype, [] {}, [] {}, {.min_hbm_read_bytes = 1e3, .sm_reads = true, .tensor_ops = true});
+    EXPECT_EQ(counted.status, "ok") << counted.reason;
+  }
+}
+
 // Enabling anew for each case would cost most of the time of counting.
 TEST_F(CounterFaults, EnabledOnceUnlessACaptureFails) {
   use("cupti", "cuptiRangeProfilerStop@3=8");
