@@ -59,7 +59,7 @@ function addComparisons() {
     const list = comparedItems[i].filter(({row}) => row.ratio > 0);
     const most = 40;
     addChart(`comparison-${i + 1}`, new Map(list.length ? [["all", list]] : []), () => ({
-      title: `${comparison.new_name} against ${comparison.base_name}`, draw: drawForest, most,
+      title: `${comparison.new_name} against ${comparison.base_name}`, draw: drawForest, most, whole: true,
       description: "Ratio of times with its 95 % interval, one line a case, largest change first; the band is what does not matter.",
       tall: (width, figure) => 14 + Math.min(most, figure.list.length) * (width < 640 ? 34 : 22) + 46,
     }), "No case has a time on both sides.");

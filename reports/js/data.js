@@ -33,7 +33,7 @@ const source = await unpack(document.getElementById("data").textContent).catch((
 // Raw marks, and control characters, which JSON writes as escapes; most records have none.
 const suspicious = /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\\u00[01]|\\[bf]/;
 const data = suspicious.test(source) ? cleansed(JSON.parse(source)) : JSON.parse(source);
-const {records, comparisons} = data;
+const {records, comparisons, names, detectable, history, max_points: maxPoints} = data;
 
 const kernelLabel = (row) => row.provider === "builtin" || !row.provider ||
     row.kernel.includes(row.provider) ? row.kernel : `${row.provider}:${row.kernel}`;
@@ -82,7 +82,7 @@ function makeItem(row, run, index) {
       : row.simulated ? row.model.predicted_sm_l2_bytes : null;
   return {
     row, run, index, ref: `${run}:${index}`, kernel: kernelLabel(row), sim: row.simulated,
-    where: records.length > 1 ? `${row.device}, run ${run + 1}` : row.device,
+    where: records.length > 1 ? `${row.device}, ${cut(names[run], 40)}` : row.device,
     facet: facetLabel(p), mask: maskLabel(p), length: p.seqlen_kv,
     // The problem alone: the case without its kernel.
     rival: JSON.stringify([run, row.device, row.case.slice(row.kernel.length), row.round]),

@@ -32,17 +32,21 @@ function commandLine(parent, title, command) {
 const show = (row, path, value, format) => value === null || value === undefined ? missingCell(row, path) : format(value);
 const withUnit = (unit) => (value) => significant(value, 4) + unit;
 
+// Not in pages without the section of the cases.
+const casePanel = document.getElementById("case");
+
 function openCase(item) {
+  if (!casePanel) return;
   state.item = item;
   fillCase();
   writeHash();
-  const panel = document.getElementById("case");
-  panel.scrollIntoView({block: "start", behavior: "auto"});
-  panel.focus({preventScroll: true});
+  casePanel.scrollIntoView({block: "start", behavior: "auto"});
+  casePanel.focus({preventScroll: true});
 }
 
 function fillCase() {
-  const panel = document.getElementById("case"), {item} = state;
+  const panel = casePanel, {item} = state;
+  if (!panel) return;
   panel.hidden = !item;
   panel.textContent = "";
   if (!item) return;

@@ -80,14 +80,15 @@ addAccuracy();
 addNoise();
 addModel();
 addComparisons();
+addHistory();
 for (const node of document.querySelectorAll("table")) addTable(node);
 document.querySelector(".controls").hidden = false;
 refresh();
 showState(fault);
 if (linked) openCase(linked);
-else if (state.item) {
+else if (state.item && casePanel) {
   fillCase();
-  document.getElementById("case").scrollIntoView({block: "start"});
+  casePanel.scrollIntoView({block: "start"});
 }
 
 let typing = 0;
@@ -104,7 +105,8 @@ filterBox.addEventListener("input", () => {
 document.getElementById("reset").addEventListener("click", () => {
   setFilter("");
   state.hidden.clear();
-  state.baseline = baselineBox.value = "";
+  state.baseline = "";
+  if (baselineBox) baselineBox.value = "";
   for (const figure of figures) if (figure.zoom && figure.transform.k > 1) figure.zoomBy(0);
   refreshTables(["table-speedup"]);
   refresh(true);
@@ -143,7 +145,7 @@ window.addEventListener("hashchange", () => {
     return;
   }
   const wrong = readHash();
-  baselineBox.value = state.baseline;
+  if (baselineBox) baselineBox.value = state.baseline;
   refreshTables(["table-speedup"]);
   refresh(true);
   showState(wrong);

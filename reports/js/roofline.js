@@ -1,50 +1,3 @@
-// ---- Charts of several figures --------------------------------------------------------------------
-
-const charts = [];
-
-// One figure a group of items, in the order of `groups` (a Map). specOf(group) gives the figure's
-// spec; figure.list holds the group's items that are shown. Figures with none are hidden, and so are
-// those beyond a limit, until asked for.
-function addChart(name, groups, specOf, whyNone = "No rows.") {
-  const container = document.querySelector(`[data-chart="${name}"]`);
-  const made = new Map();
-  let limit = 24;
-  const none = d3.select(container).append("p").attr("class", "note").text(whyNone);
-  const more = d3.select(container.parentNode).insert("button", () => container.nextSibling)
-      .attr("type", "button").attr("class", "more-figures");
-  const refresh = (all = false) => {
-    let shown = 0, rest = 0, fresh = false;
-    for (const [key, group] of groups) {
-      const list = group.filter(isShown), old = made.get(key);
-      const show = list.length > 0 && shown < limit;
-      if (list.length && !show) rest++;
-      if (old) old.node.hidden = !show;
-      if (!show) continue;
-      shown++;
-      if (!old) {
-        made.set(key, addFigure(container, specOf(group)));
-        fresh = true;
-      }
-      const figure = made.get(key), before = figure.list;
-      if (all || !before || before.length !== list.length || before.some((item, i) => item !== list[i])) {
-        figure.dirty = true;
-      }
-      figure.list = list;
-    }
-    if (fresh) for (const key of groups.keys()) if (made.has(key)) container.append(made.get(key).node);
-    none.attr("hidden", shown ? "" : null);
-    more.attr("hidden", rest ? null : "").text(`Show ${counted(rest, "more chart")}`);
-    container.classList.toggle("single", shown === 1);
-  };
-  more.node().addEventListener("click", () => {
-    limit += 48;
-    refresh();
-    drawFigures();
-  });
-  charts.push({name, refresh});
-  return {name, refresh};
-}
-
 // ---- Roofline ---------------------------------------------------------------------------------------
 
 const niceBelow = (value) => {
@@ -82,6 +35,14 @@ function drawRoofs(figure, layer, roofs, dtype, x, y, box) {
   const known = roofs.filter((roof) => roof.hbm && roof.tensor[dtype]);
   const [x0, x1] = x.domain(), labels = [];
   let stack = 0;
+  // Equal shares of the first roof, the one that rows are held against.
+  const [{hbm, tensor: rates}] = known;
+  for (const share of [0.5, 0.25, 0.1]) {
+    const peak = rates[dtype] * share, ridge = rates[dtype] * 1e3 / hbm;
+    layer.append("path").attr("class", "iso").attr("d", d3.line()(
+        [[x0, hbm * share * x0 / 1e3], [ridge, peak], [Math.max(x1, ridge), peak]].map(([a, b]) => [x(a), y(b)])));
+    labels.push({text: `${100 * share} %`, anchor: "end", x: box.right - 8, y: y(peak) - 4, angle: 0, minor: true});
+  }
   const top = d3.max(known, (roof) => roof.tensor[dtype]);
   const angle = Math.atan2(y(10) - y(1), x(10) - x(1)) * 180 / Math.PI;
   for (const roof of known) {
@@ -121,7 +82,7 @@ function drawRoofs(figure, layer, roofs, dtype, x, y, box) {
   }
   for (const label of labels) {
     if (label.hidden || (!label.angle && !inside(box, label.x, label.y))) continue;
-    layer.append("text").attr("class", "halo").attr("text-anchor", label.anchor)
+    layer.append("text").attr("class", label.minor ? "halo minor small" : "halo").attr("text-anchor", label.anchor)
         .attr("transform", `translate(${label.x},${label.y}) rotate(${label.angle})`)
         .attr("y", label.shift || 0).text(cut(label.text, figure.width > 460 ? 60 : 34));
   }

@@ -51,6 +51,7 @@ function drawScatter(figure, chart) {
 
 function addScatter(name, list, make) {
   const container = document.querySelector(`[data-chart="${name}"]`);
+  if (!container) return;
   const parts = make.map((chart, i) => {
     const part = container.appendChild(document.createElement("div"));
     part.className = "part";
@@ -164,8 +165,9 @@ function addNoise() {
        limit: device?.power_limit_w ? {y: device.power_limit_w, label: `limit, ${device.power_limit_w} W`} : null})},
   ]);
   const timed = items.filter((item) => item.row.time_us && measured(item));
-  if (timed.some((item) => item.row.round > 0)) {
-    const part = document.querySelector('[data-chart="noise"]').appendChild(document.createElement("div"));
+  const container = document.querySelector('[data-chart="noise"]');
+  if (container && timed.some((item) => item.row.round > 0)) {
+    const part = container.appendChild(document.createElement("div"));
     part.className = "part";
     part.dataset.chart = "noise-rounds";
     addChart("noise-rounds", groupsByWhere(timed), ([item]) => ({

@@ -92,12 +92,13 @@ function addSpeedup() {
   const groups = new Map([...facetGroups([...cells.values()])]
       .filter(([, group]) => new Set(group.map((item) => item.kernel)).size > 1));
   const chart = addChart("speedup", groups, (group) => ({
-    title: facetTitle(group[0]), draw: drawSpeedup,
+    title: facetTitle(group[0]), draw: drawSpeedup, whole: true,
     description: "Speed-up over the baseline kernel, one row a kernel, one column a length. Each cell says by how much.",
     tall: (_, figure) => 8 + 34 * Math.max(1, new Set(figure.list.map((item) => item.kernel)
         .filter((kernel) => kernel !== baselineOf(group[0].run))).size) + 50,
   }), "Nothing to compare: one kernel alone on each problem.");
   const select = document.getElementById("baseline");
+  if (!select) return null;
   const option = (value, text) => {
     const entry = select.appendChild(document.createElement("option"));
     entry.value = value;

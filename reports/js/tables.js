@@ -1,59 +1,4 @@
 // ---- Data tables: sorted, filtered, and grown beyond the rows that are in the page --------------------------
-// Cells as the program writes them (src/report/row_tables.cpp): a text, or [text, value to sort by].
-
-const missingCell = (row, path) => `n/a: ${missingReason(row, path)}`;
-const numberCell = (row, path, value, unit = "") =>
-    value === null || value === undefined ? missingCell(row, path) : [significant(value, 4) + unit, value];
-const bytesCell = (row, path, value) => value === null ? missingCell(row, path) : [formatBytes(value), value];
-const timeCell = (row, path, value) => value === null ? missingCell(row, path) : [formatTime(value), value];
-const quotient = (a, b) => a === null || b === null || !(b > 0) ? null : a / b;
-
-function flagsText(row) {
-  const flags = row.flags.concat(row.throttle.map((reason) => `throttle: ${reason}`));
-  return flags.length ? flags.join(", ") : "none";
-}
-
-function verifyText({verify}) {
-  let text = verify.status;
-  if (verify.shape) text += ` at ${verify.shape}`;
-  if (verify.max_abs_err !== null && verify.tolerance_max !== null) {
-    text += `, max error ${significant(verify.max_abs_err, 2)} of ${significant(verify.tolerance_max, 2)}`;
-  }
-  return verify.rows_checked ? `${text}, rows ${verify.rows_checked}` : text;
-}
-
-function resourcesText(row) {
-  const r = row.resources;
-  if (r.registers === null && r.smem_bytes === null) return missingCell(row, "resources");
-  const show = (value) => value ?? "n/a";
-  return `${show(r.registers)} registers, ${show(r.spill_bytes)} spilled bytes, ` +
-      `${show(r.smem_bytes)} bytes smem, ${show(r.threads)} threads, grid ${show(r.grid)}` +
-      (r.waves === null ? "" : `, ${significant(r.waves)} waves`);
-}
-
-// FLOPs as the papers count them, where that differs by over a thousandth.
-function flopsText({problem: p, model}) {
-  let text = `${significant(model.flops / 1e9, 4)} GFLOP`;
-  if (p.mask === "window") return text;
-  const pairs = p.seqlen_q * p.seqlen_kv / (p.mask === "causal" ? 2 : 1);
-  const forward = 2 * (p.batch * p.heads_q) * pairs * (p.headdim + p.headdim_v);
-  const paper = p.pass === "fwd" ? forward : 2.5 * forward;
-  if (Math.abs(paper - model.flops) > 1e-3 * model.flops) {
-    text += ` (the papers count ${significant(paper / 1e9, 4)})`;
-  }
-  return text;
-}
-
-function reasonText(row) {
-  const {needed_bytes: needed, free_bytes: free} = row.memory;
-  return (row.reason || "no reason given") + (needed !== null && free !== null
-      ? ` (needs ${formatBytes(needed)}, free ${formatBytes(free)})` : "");
-}
-
-function deviceText({row, run}) {
-  return row.device + (row.simulated ? " (simulated)" : "") + (row.round ? ` round ${row.round}` : "") +
-      (records.length > 1 ? ` run ${run + 1}` : "");
-}
 
 const isOk = (item) => item.row.status === "ok";
 const tableOf = {
@@ -122,13 +67,13 @@ const tableOf = {
       numberCell(row, "derived.tflops", row.derived.tflops),
     ];
   }},
-  "table-noise": {wanted: isOk, cells({row}) {
-    const time = row.time_us, clock = row.clock_mhz || {median: null, min: null, max: null};
+  "table-noise": {wanted: isOk, cells(item) {
+    const {row} = item, time = row.time_us, clock = row.clock_mhz || {median: null, min: null, max: null};
     const timing = time
         ? [[`${time.n}`, time.n], timeCell(row, "time_us", time.median),
            numberCell(row, "time_us", quotient(50 * (time.ci95[1] - time.ci95[0]), time.median), " %"),
-           timeCell(row, "time_us", time.min)]
-        : Array(4).fill(missingCell(row, "time_us"));
+           detectableCell(item), timeCell(row, "time_us", time.min)]
+        : Array(5).fill(missingCell(row, "time_us"));
     return [
       ...timing, numberCell(row, "clock_mhz", clock.median, " MHz"),
       clock.min === null || clock.max === null ? missingCell(row, "clock_mhz")
@@ -170,6 +115,14 @@ comparedItems.forEach((list, i) => {
   }};
 });
 
+tableOf["table-history"] = {items: historyItems, whole({row, time, point}) {
+  return [
+    row.case, row.device, point.date, point.commit, point.run, [formatTime(time), time],
+    `${formatTime(point.ci95_us[0])} to ${formatTime(point.ci95_us[1])}`, [formatTime(point.level_us), point.level_us],
+    point.change === null ? "none" : [changeText(point.change), point.change],
+  ];
+}};
+
 // All cells of an item's line.
 const cellsOf = ({spec}, item) =>
     spec.whole ? spec.whole(item) : [item.row.case, deviceText(item), ...spec.cells(item)];
@@ -181,7 +134,7 @@ function makeLine(table, item) {
     const [text, sort] = Array.isArray(cell) ? cell : [cell, null];
     const box = line.insertCell();
     if (sort !== null && Number.isFinite(sort)) box.dataset.v = sort;
-    if (i === 0 && item.ref) {
+    if (i === 0 && item.ref && casePanel) {
       const link = box.appendChild(document.createElement("a"));
       link.href = "#case";
       link.textContent = shortened(text);

@@ -8,6 +8,7 @@
 
 #include "cli/baseline_folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/record_reference.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -30,13 +31,14 @@ struct BaselineFlags {
   bool force = false;
 };
 
-// The record at `path`, fit to be a baseline unless --force says otherwise. Throws UsageError.
-Record fit_record(const std::string& path, const BaselineFlags& flags) {
-  Record record = read_record(path);
+// The record that `text` names, fit to be a baseline unless --force says otherwise. Throws
+// UsageError.
+Record fit_record(const std::string& text, const BaselineFlags& flags) {
+  Record record = read_record(find_record(text).path);
   const std::string reason = unfit_for_baseline(record);
   if (reason.empty() || (flags.force && !record.rows.empty())) return record;
   throw UsageError(
-      fmt::format("{} is unfit for a baseline: {}", printable(path), printable(reason)),
+      fmt::format("{} is unfit for a baseline: {}", printable(text), printable(reason)),
       "measure it anew; --force keeps it, and such rows are never compared");
 }
 
@@ -90,15 +92,15 @@ int save(const Context& context, const BaselineFlags& flags) {
 int promote(const Context& context, const BaselineFlags& flags) {
   require_baseline_name(flags.name);
   const std::string folder = baseline_folder(flags.folder);
-  for (const std::string& path : flags.records) {
-    for (BaselinePart& part : baseline_parts(fit_record(path, flags))) {
+  for (const std::string& text : flags.records) {
+    for (BaselinePart& part : baseline_parts(fit_record(text, flags))) {
       const BaselineFile file =
           find_baseline(folder, flags.name, part.device_class, part.record.suite);
       Record stored = read_record(file.path);
       const std::string reason = add_to_baseline(stored, part.record);
       if (!reason.empty()) {
         throw Error(ExitCode::not_comparable,
-                    fmt::format("{} does not fit {}: {}", printable(path), printable(file.path),
+                    fmt::format("{} does not fit {}: {}", printable(text), printable(file.path),
                                 printable(reason)),
                     "rooflash baseline save --force starts it anew");
       }
@@ -201,7 +203,8 @@ void add_baseline(CLI::App& app, Context& context) {
     return one;
   };
   const auto with_records = [&](CLI::App* one, const char* force) {
-    one->add_option("RECORD", flags->records, "of a run; several are rounds of one baseline")
+    one->add_option("RECORD", flags->records,
+                    fmt::format("{}; several are rounds of one baseline", kRecordHelp))
         ->required();
     one->add_flag("--force", flags->force, force);
   };

@@ -133,6 +133,9 @@ std::string explain_time(const TimeShift& time) {
                       time.shift.ci95 ? interval_text(time) : "unknown: " + time.reason);
   if (time.shift.p) text += fmt::format(", p {:.2g}, q {:.2g}", *time.shift.p, time.q.value_or(1));
   text += fmt::format("\n           matters from {}", percent_change(1 + time.threshold));
+  if (const OptDouble found = detectable_change(time).change) {
+    text += fmt::format("; 9 of 10 such comparisons find {}", percent_change(1 + *found));
+  }
   if (time.cycles_ratio) {
     text += fmt::format("; change in cycles {}", percent_change(*time.cycles_ratio));
   }
@@ -175,7 +178,8 @@ std::string render_comparison(const Comparison& comparison, bool all, const Tabl
   return text;
 }
 
-std::string render_calibration(const std::vector<CaseNoise>& cases, const TableOptions& options) {
+std::string render_calibration(const std::vector<CaseNoise>& cases, double most,
+                               const TableOptions& options) {
   std::size_t width = 4;
   for (const CaseNoise& one : cases) width = std::max(width, printable(one.case_id).size());
   const std::string found =
@@ -183,9 +187,12 @@ std::string render_calibration(const std::vector<CaseNoise>& cases, const TableO
   std::string text = styled(fmt::format("{:<{}}  {:>6}  {:>7}  {:>7}  {:>15}  threshold\n", "case",
                                         width, "rounds", "noise", "shift", found),
                             "1", options);
-  std::int64_t noisy = 0;
+  std::string noisy;
   for (const CaseNoise& one : cases) {
-    noisy += one.threshold ? 0 : 1;
+    if (!one.threshold) {
+      noisy +=
+          fmt::format("  {}  needs {:.1f}%\n", printable(one.case_id), one.detectable_few * 100);
+    }
     text += fmt::format(
         "{:<{}}  {:>6}  {:>6.2f}%  {:>7}  {:>15}  {}\n", printable(one.case_id), width, one.pairs,
         one.noise * 100, percent_change(one.shift),
@@ -196,7 +203,10 @@ std::string render_calibration(const std::vector<CaseNoise>& cases, const TableO
       "\nnoise: standard deviation from one pair of rounds to the next. found: the change that 9 "
       "of "
       "10 gates\nof so many rounds would tell from none.\n";
-  if (noisy > 0) text += fmt::format("{} too noisy to gate\n", counted(noisy, "case"));
+  if (!noisy.empty()) {
+    text += fmt::format("Too noisy to gate at {:.6g}%, the largest threshold considered:\n{}",
+                        most * 100, noisy);
+  }
   return text;
 }
 

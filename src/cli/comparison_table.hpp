@@ -15,7 +15,8 @@ namespace rooflash {
 std::string render_comparison(const Comparison& comparison, bool all, const TableOptions& options);
 
 // The noise of each case, and the threshold that it allows.
-std::string render_calibration(const std::vector<CaseNoise>& cases, const TableOptions& options);
+std::string render_calibration(const std::vector<CaseNoise>& cases, double most,
+                               const TableOptions& options);
 
 // All that led to the verdict on one case: values, rules, intervals.
 std::string explain_case(const CaseComparison& found);

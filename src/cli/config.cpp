@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/baseline_folder.hpp"
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
@@ -18,11 +19,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What has a place and no flag.
+// What has a place and no setting.
 std::vector<Setting> folders() {
   const char* state = std::getenv("XDG_STATE_HOME");
-  const bool set = state != nullptr && *state == '/';
-  return {{"state folder", state_folder(), set ? "XDG_STATE_HOME" : "default"}};
+  const bool has_state = state != nullptr && *state == '/';
+  const char* baselines = std::getenv("ROOFLASH_BASELINE_DIR");
+  const bool has_baselines = baselines != nullptr && *baselines != '\0';
+  return {{"state folder", state_folder(), has_state ? "XDG_STATE_HOME" : "default"},
+          {"baseline folder", baseline_folder(""),
+           has_baselines ? "ROOFLASH_BASELINE_DIR" : "default"}};
 }
 
 // As people write it, and the same on every machine.

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "model/gpu_spec.hpp"
@@ -94,6 +95,21 @@ DeviceChoice choose_devices(const std::vector<std::string>& elements) {
   }
   choice.devices = std::move(unique);
   return choice;
+}
+
+void announce(const DeviceChoice& choice) {
+  if (!choice.note.empty()) print_message(choice.note);
+  for (const DeviceInfo& device : choice.devices) {
+    const bool simulated = device.simulated;
+    if (choice.note.empty()) {
+      print_message(fmt::format("device {} ({}){}", device.device, printable(device.name),
+                                simulated ? ", simulated: times are predicted, not measured" : ""));
+    }
+    if (simulated && !require_gpu(device.device.substr(4)).validated) {
+      print_message(fmt::format("warning: the model of {} was not validated against a real card",
+                                device.device));
+    }
+  }
 }
 
 }  // namespace rooflash

@@ -18,4 +18,7 @@ struct DeviceChoice {
 // none.
 DeviceChoice choose_devices(const std::vector<std::string>& elements);
 
+// Says on stderr which devices run and whether they are simulated.
+void announce(const DeviceChoice& choice);
+
 }  // namespace rooflash

@@ -8,13 +8,13 @@
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/outputs.hpp"
+#include "cli/record_reference.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "export/formats.hpp"
 #include "model/suggest.hpp"
 #include "record/reader.hpp"
-#include "record/writer.hpp"
 #include "report/formats.hpp"
 
 namespace rooflash {
@@ -65,16 +65,16 @@ const Format& format_named(const std::string& name) {
                    suggest(name, format_names()));
 }
 
-void check_inputs(const ExportFlags& flags, const Format& format) {
-  if (format.of_one != nullptr && flags.records.size() > 1) {
+void check_inputs(const std::vector<RecordReference>& records, const Format& format) {
+  if (format.of_one != nullptr && records.size() > 1) {
     throw UsageError(
-        fmt::format("--format {} takes one record, not {}", format.name, flags.records.size()),
+        fmt::format("--format {} takes one record, not {}", format.name, records.size()),
         "export them one by one");
   }
-  for (std::size_t i = 0; i < flags.records.size(); ++i) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
     for (std::size_t before = 0; before < i; ++before) {
-      if (same_file(flags.records[before], flags.records[i])) {
-        throw UsageError(fmt::format("{} is given twice", printable(flags.records[i])));
+      if (same_file(records[before].path, records[i].path)) {
+        throw UsageError(fmt::format("{} is given twice", printable(records[i].text)));
       }
     }
   }
@@ -82,21 +82,17 @@ void check_inputs(const ExportFlags& flags, const Format& format) {
 
 int export_records(const Context& context, const ExportFlags& flags) {
   const Format& format = format_named(flags.format);
-  check_inputs(flags, format);
+  const std::vector<RecordReference> records = find_records(flags.records);
+  check_inputs(records, format);
   std::vector<NamedRecord> inputs;
-  for (const std::string& path : flags.records) inputs.push_back({path, read_record(path)});
+  for (const RecordReference& one : records) inputs.push_back({one.name(), read_record(one.path)});
   const Export made =
       format.of_one != nullptr ? format.of_one(inputs.front()) : format.of_several(inputs);
-  if (!flags.output.empty()) check_output_file(flags.output, flags.records);
+  if (!flags.output.empty()) check_output_file(flags.output, paths_of(records));
   if (!context.quiet) {
     for (const std::string& left_out : made.left_out) print_message("left out: " + left_out);
   }
-  if (flags.output.empty()) {
-    print_result(made.text);
-  } else {
-    write_file_atomic(flags.output, made.text);
-    if (!context.quiet) print_message("saved " + printable(flags.output));
-  }
+  deliver_text(context, flags.output, made.text);
   return 0;
 }
 
@@ -109,8 +105,7 @@ void add_export(CLI::App& app, Context& context) {
       "junit, otava-csv and chrome-trace take several records. What each format is: "
       "docs/formats.md");
   auto flags = std::make_shared<ExportFlags>();
-  command->add_option("RECORD", flags->records, "records of rooflash run; - reads stdin")
-      ->required();
+  command->add_option("RECORD", flags->records, kRecordHelp)->required();
   add_choice(*command, "--format", flags->format, format_names(), "what to write")->required();
   command->add_option("-o,--output", flags->output, "the file; none: stdout");
   command->callback([&context, flags] {

@@ -11,11 +11,11 @@
 #include "cli/commands.hpp"
 #include "cli/comparison.hpp"
 #include "cli/comparison_table.hpp"
-#include "cli/gate_ci.hpp"
-#include "cli/gate_files.hpp"
+#include "cli/gate_delivery.hpp"
 #include "cli/gate_flags.hpp"
 #include "cli/gate_rules.hpp"
 #include "cli/outputs.hpp"
+#include "cli/record_reference.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "core/shell.hpp"
@@ -32,98 +32,6 @@ namespace rooflash {
 namespace {
 
 constexpr int kBaselineRounds = 5;
-
-// What judging needs, checked before anything is measured.
-struct Gate {
-  const Context& context;
-  const GateFlags& flags;
-  CompareRules rules;
-  GatePolicy policy;
-  Ci ci = Ci::none;
-  std::string junit;  // path; "" for none
-};
-
-Gate prepare(const Context& context, const GateFlags& flags) {
-  Gate gate{context, flags, rules_of(flags.comparison), {}, choose_ci(flags.ci), flags.junit};
-  gate.policy.fail_on_missing =
-      require_choice(flags.missing, "--missing", {"fail", "warn"}) == "fail";
-  gate.policy.fail_on_unsure =
-      require_choice(flags.unsure, "--on-unsure", {"warn", "fail"}) == "fail";
-  gate.rules.across_devices =
-      require_choice(flags.mismatch, "--on-mismatch", {"fail", "warn"}) == "warn";
-  if (gate.ci == Ci::gitlab && gate.junit.empty()) gate.junit = "rooflash-junit.xml";
-  std::vector<std::string> written;
-  for (const std::string& path : {flags.verdict, gate.junit, flags.summary, flags.save_rules}) {
-    if (path.empty()) continue;
-    for (const std::vector<std::string>& others : {written, flags.records}) {
-      for (const std::string& other : others) {
-        if (other == "-" || !same_file(other, path)) continue;
-        throw UsageError(fmt::format("{} is named twice", printable(path)),
-                         "each output needs a file of its own, and no record is replaced");
-      }
-    }
-    check_output_path(path);
-    written.push_back(path);
-  }
-  return gate;
-}
-
-std::string explanation(const Comparison& comparison, const std::string& case_id) {
-  std::string text;
-  std::vector<std::string> known;
-  for (const CaseComparison& one : comparison.cases) {
-    known.push_back(one.case_id);
-    if (one.case_id == case_id) text += explain_case(one) + "\n";
-  }
-  if (text.empty()) {
-    throw UsageError(fmt::format("--explain: no case '{}' is compared", printable(case_id)),
-                     known.empty() ? "they have no case in common" : suggest(case_id, known));
-  }
-  return text;
-}
-
-void print_gate_warnings(const Gate& gate, const GateResult& result, const std::string& promote) {
-  const Comparison& comparison = result.comparison;
-  print_comparison_warnings(comparison);
-  const auto warn = [&](Verdict verdict, std::string_view text) {
-    if (const int cases = count(comparison, verdict); cases > 0) {
-      print_message(fmt::format("warning: {} {}", counted(cases, "case"), text));
-    }
-  };
-  if (!gate.policy.fail_on_missing) warn(Verdict::gone, "missing from the new record");
-  warn(Verdict::fresh, "with no result in the base: not gated");
-  if (result.code == ExitCode::ok) warn(Verdict::unsure, "unsure: neither passed nor failed");
-  const int faster = count(comparison, Verdict::faster);
-  if (result.code == ExitCode::ok && faster > 0) {
-    print_message(fmt::format("next: {} faster; {}", counted(faster, "case"), promote));
-  }
-  const std::vector<const CaseComparison*> cases = by_weight(comparison);
-  const bool told =
-      !gate.flags.explain.empty() || cases.empty() || cases.front()->verdict == Verdict::same ||
-      cases.front()->verdict == Verdict::fresh || cases.front()->verdict == Verdict::faster;
-  if (result.code != ExitCode::ok && !told) {
-    print_message(
-        printable(fmt::format("next: {} --explain {}", result.next, cases.front()->case_id), 4000));
-  }
-}
-
-// Prints and writes the result, and gives its exit code.
-int deliver(const Gate& gate, GateResult result, const std::string& promote) {
-  result.code = gate_exit_code(result.comparison, gate.policy);
-  const std::string& explain = gate.flags.explain;
-  print_result(explain.empty() ? render_comparison(result.comparison, gate.flags.comparison.all,
-                                                   table_options(gate.context.color))
-                               : explanation(result.comparison, explain));
-  print_result(gate_sentence(result) + "\n");
-  if (!gate.context.quiet) print_gate_warnings(gate, result, promote);
-  if (!gate.flags.verdict.empty()) write_file_atomic(gate.flags.verdict, verdict_json(result));
-  if (!gate.junit.empty()) write_file_atomic(gate.junit, verdict_junit(result));
-  if (!gate.flags.summary.empty()) {
-    write_file_atomic(gate.flags.summary, verdict_markdown(result, kMaxSummaryBytes));
-  }
-  report_to_ci(gate.ci, result);
-  return static_cast<int>(result.code);
-}
 
 std::string session_folder(const GateFlags& flags) {
   if (!flags.folder.empty()) return flags.folder;
@@ -206,7 +114,7 @@ int gate_paired(Gate gate) {
 int gate_records(const Gate& gate) {
   const GateFlags& flags = gate.flags;
   const std::vector<std::string>& paths = flags.records;
-  GateResult result{"records", paths[0], paths[1], {}, {}, ExitCode::ok};
+  GateResult result{"records", flags.names[0], flags.names[1], {}, {}, ExitCode::ok};
   const Record base = read_filtered(paths[0], flags.sweep.filters);
   const Record candidate = read_filtered(paths[1], flags.sweep.filters);
   result.comparison = flags.rounds.empty()
@@ -225,6 +133,7 @@ int gate_baseline(const Gate& gate) {
   const std::string folder = baseline_folder(flags.baseline_folder);
   Record candidate;
   std::string path;
+  std::string name;
   if (flags.records.empty()) {
     const GatePlan plan = plan_gate(flags, gate.context.quiet);
     for (const DeviceInfo& device : plan.devices) {
@@ -235,14 +144,15 @@ int gate_baseline(const Gate& gate) {
     session.check_plans();
     const int rounds = parse_rounds(flags.rounds, "--rounds", plan.exact ? 1 : kBaselineRounds);
     const std::vector<Record> records = session.measure("new", rounds, 0, {});
-    path = session.finish(records).front();
+    path = name = session.finish(records).front();
     candidate = read_filtered(path, {});
     if (!gate.context.quiet) print_message("saved " + printable(path));
   } else {
     path = flags.records.front();
+    name = flags.names.front();
     candidate = read_filtered(path, flags.sweep.filters);
   }
-  GateResult result{"baseline", flags.baseline, path, {}, {}, ExitCode::ok};
+  GateResult result{"baseline", flags.baseline, name, {}, {}, ExitCode::ok};
   result.comparison =
       compare_with_baseline(folder, flags.baseline, candidate, flags.sweep.filters, gate.rules);
   result.next = fmt::format("rooflash gate --baseline {} {}", flags.baseline, shell_word(path));
@@ -264,13 +174,14 @@ int calibrate_gate(Gate gate) {
     same = compare(read_filtered(flags.records[0], flags.sweep.filters),
                    read_filtered(flags.records[1], flags.sweep.filters), gate.rules);
   }
-  const std::vector<CaseNoise> cases = calibrate(same);
+  const double most = gate.rules.time.threshold.value_or(kMostProposed);
+  const std::vector<CaseNoise> cases = calibrate(same, most);
   if (cases.empty()) {
     throw Error(ExitCode::nothing_ran,
                 fmt::format("no case has {} pairs of rounds with a time", kLeastPairs),
                 "measure more: --rounds 7");
   }
-  print_result(render_calibration(cases, table_options(gate.context.color)));
+  print_result(render_calibration(cases, most, table_options(gate.context.color)));
   if (flags.save_rules.empty()) return 0;
   std::vector<ProposedRule> rules;
   for (const CaseNoise& one : cases) {
@@ -283,9 +194,13 @@ int calibrate_gate(Gate gate) {
   return 0;
 }
 
-int run_gate(const Context& context, const GateFlags& flags) {
-  const GateMode mode = mode_of(flags);
-  const Gate gate = prepare(context, flags);
+int run_gate(const Context& context, const GateFlags& typed) {
+  const GateMode mode = mode_of(typed);
+  GateFlags flags = typed;
+  const std::vector<RecordReference> records = find_records(typed.records);
+  flags.records = paths_of(records);
+  for (const RecordReference& record : records) flags.names.push_back(record.name());
+  const Gate gate = prepare_gate(context, flags);
   if (flags.calibrate) return calibrate_gate(gate);
   if (mode == GateMode::paired) return gate_paired(gate);
   if (mode == GateMode::baseline) return gate_baseline(gate);

@@ -8,6 +8,7 @@
 
 #include "cli/comparison.hpp"
 #include "core/units.hpp"
+#include "gate/calibrate.hpp"
 #include "record/environment.hpp"
 #include "record/json.hpp"
 #include "report/escape.hpp"
@@ -37,6 +38,7 @@ Json time_json(const TimeShift& time) {
           {"p", number(time.shift.p)},
           {"q", number(time.q)},
           {"cycles_ratio", number(time.cycles_ratio)},
+          {"detectable", number(detectable_change(time).change)},
           {"threshold", time.threshold},
           {"paired", time.pairing == Pairing::paired}};
 }

@@ -6,7 +6,7 @@
 
 #include "cli/devices.hpp"
 #include "cli/flags.hpp"
-#include "cli/sweep_run.hpp"
+#include "cli/record_reference.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "gate/calibrate.hpp"
@@ -60,7 +60,9 @@ std::vector<std::string> case_words(const SweepFlags& sweep) {
 }  // namespace
 
 void add_gate_flags(CLI::App& command, GateFlags& flags) {
-  command.add_option("RECORD", flags.records, "BASE NEW, or NEW with --baseline; - reads stdin")
+  command
+      .add_option("RECORD", flags.records,
+                  fmt::format("BASE NEW, or NEW with --baseline: {}", kRecordHelp))
       ->expected(0, 2);
   const char* const kWhat = "What is held against what";
   const auto option = [&](const char* names, std::string& value, const std::string& help,

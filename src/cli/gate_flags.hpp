@@ -25,7 +25,8 @@ struct GateFlags {
   ComparisonFlags comparison;
   SweepFlags sweep;
   std::map<std::string, std::string> measuring;  // flags of `run`, by name
-  std::vector<std::string> records;
+  std::vector<std::string> records;              // as typed, or the paths that they name
+  std::vector<std::string> names;                // what the user knows them by
   std::string against;
   std::string executable;
   std::string baseline;

@@ -2,13 +2,8 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -23,72 +18,11 @@
 #include "record/writer.hpp"
 #include "report/pivot.hpp"
 #include "sweep/repro.hpp"
-#include "worker/driver/interrupt.hpp"
-#include "worker/driver/process.hpp"
 
 namespace rooflash {
 namespace {
 
 namespace fs = std::filesystem;
-using std::chrono::steady_clock;
-
-constexpr auto kAnswerTime = std::chrono::seconds(30);  // for --version and a plan
-constexpr std::string_view kErrorMark = "rooflash: error: ";
-
-struct Ended {
-  std::vector<std::string> lines;  // of stdout
-  std::string what;                // its error message; "" where it printed none
-  int wait_status = 0;
-
-  int code() const { return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1; }
-  // "exit code 2: --seqlen: ...", "SIGSEGV"
-  std::string text() const {
-    const std::string how = WorkerProcess::describe(wait_status);
-    return what.empty() ? how : fmt::format("{}: {}", how, what);
-  }
-};
-
-std::string error_message(const std::string& text) {
-  const std::size_t at = text.rfind(kErrorMark);
-  if (at == std::string::npos) return {};
-  const std::size_t begin = at + kErrorMark.size();
-  return printable(std::string_view(text).substr(begin, text.find('\n', begin) - begin), 1000);
-}
-
-[[noreturn]] void fail_interrupted(const std::string& hint) {
-  throw Error(ExitCode::interrupted, fmt::format("stopped by SIG{}", sigabbrev_np(stop_signal())),
-              hint);
-}
-
-// Runs `executable` to its end, however long that takes where `limit` is empty.
-Ended run_to_end(const Executable& executable, const std::vector<std::string>& words,
-                 std::optional<steady_clock::duration> limit) {
-  std::vector<std::string> without;
-  if (executable.own_worker) without.emplace_back("ROOFLASH_WORKER");
-  WorkerProcess process(executable.path, words, without);
-  process.close_stdin();
-  const auto start = steady_clock::now();
-  Ended ended;
-  while (process.out_fd() >= 0) {
-    auto line =
-        process.wait_line(limit ? start + *limit : steady_clock::now() + std::chrono::hours(1));
-    if (line) ended.lines.push_back(std::move(*line));
-    if (stop_signal() != 0) {
-      process.kill();
-      fail_interrupted("repeat the command with --resume: the finished rounds are kept");
-    }
-    if (limit && steady_clock::now() - start > *limit) {
-      process.kill();
-      throw UsageError(fmt::format(
-          "{} gave no answer to {} within {} s", printable(executable.path), words.front(),
-          std::chrono::duration_cast<std::chrono::seconds>(*limit).count()));
-    }
-  }
-  while (auto line = process.next_line()) ended.lines.push_back(std::move(*line));
-  ended.wait_status = process.finish(steady_clock::now() + kAnswerTime);
-  ended.what = error_message(process.stderr_text());
-  return ended;
-}
 
 // What must not change while a gate is resumed: the file itself, too.
 nlohmann::ordered_json identity(const Executable& executable) {
@@ -133,40 +67,6 @@ void make_folders(const fs::path& folder) {
 }
 
 }  // namespace
-
-Executable require_executable(const std::string& path, const std::string& label) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    throw UsageError(fmt::format("{} is a folder, not a rooflash executable", printable(path)),
-                     "name the file in it");
-  }
-  if (access(path.c_str(), X_OK) != 0) {
-    throw UsageError(fmt::format("{} cannot be run: {}", printable(path), std::strerror(errno)),
-                     "give the path of the rooflash executable to hold against");
-  }
-  Executable executable{fs::absolute(path).string(), label, true, {}};
-  const Ended ended = run_to_end(executable, {"--version"}, kAnswerTime);
-  if (ended.code() != 0 || ended.lines.empty() || !ended.lines.front().starts_with("rooflash ")) {
-    throw UsageError(
-        fmt::format("{} is no rooflash: it does not answer --version as one{}", printable(path),
-                    ended.text().empty() ? "" : " (" + ended.text() + ")"),
-        "give the path of the rooflash executable to hold against");
-  }
-  executable.version = printable(ended.lines.front());
-  return executable;
-}
-
-Executable this_executable(const std::string& label) {
-  std::error_code error;
-  const fs::path path = fs::read_symlink("/proc/self/exe", error);
-  if (error) {
-    throw Error(ExitCode::incomplete, "cannot find this executable: " + error.message());
-  }
-  Executable executable{path.string(), label, false, {}};
-  const Ended ended = run_to_end(executable, {"--version"}, kAnswerTime);
-  if (!ended.lines.empty()) executable.version = ended.lines.front();
-  return executable;
-}
 
 GateSession::GateSession(std::string folder, const GateSweep& sweep,
                          std::vector<Executable> executables, bool resume, bool quiet)

@@ -6,22 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/gate_executable.hpp"
 #include "core/record.hpp"
 
 namespace rooflash {
-
-struct Executable {
-  std::string path;
-  std::string label;       // "old" or "new", in file names and messages
-  bool own_worker = true;  // takes the worker beside it, whatever ROOFLASH_WORKER says
-  std::string version;     // its first line of --version
-};
-
-// The executable at `path`, which must be a rooflash: throws UsageError where there is no such
-// file, it cannot be run, or does not answer --version as one does.
-Executable require_executable(const std::string& path, const std::string& label);
-// This very executable.
-Executable this_executable(const std::string& label);
 
 struct GateSweep {
   std::vector<std::string> cases;      // words for `rooflash run` that choose the cases

@@ -47,11 +47,6 @@ std::string block(const Series& series, const std::vector<ChangePoint>& changes)
   return text + "\n";
 }
 
-// Whether a series is long enough for a change to show.
-bool can_change(const Series& series) {
-  return series.points.size() >= (series.simulated ? 2 : 2 * kLeastLevel);
-}
-
 std::string footer(const History& history) {
   std::int64_t changed = 0;
   std::int64_t changes = 0;
@@ -136,6 +131,7 @@ std::string history_json(const History& history) {
   for (const SkippedFile& file : history.skipped) {
     json["skipped"].push_back({{"file", file.path}, {"reason", file.reason}});
   }
+  json["passed_over"] = history.passed_over;
   json["series"] = Json::array();
   for (std::size_t i = 0; i < history.series.size(); ++i) {
     const Series& series = history.series[i];

@@ -17,7 +17,8 @@ struct History {
   std::vector<Series> series;
   std::vector<std::vector<ChangePoint>> changes;  // of each series
   double threshold = kChangeThreshold;
-  std::vector<SkippedFile> skipped;
+  std::vector<SkippedFile> skipped;      // broken
+  std::vector<std::string> passed_over;  // of folders: JSON, but no records
 };
 
 // A block a series that changed, of every series with `all`; ends with what was looked at.

@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/commands.hpp"
+#include "cli/report_data.hpp"
+#include "cli/terminal.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "record/writer.hpp"
@@ -25,7 +28,7 @@ constexpr std::pair<std::string_view, Render> kFormats[] = {
     {".md", render_markdown},
     {".html",
      [](const Record& record) {
-       return html_report({&record, 1}, {});
+       return html_report(runs_to_report({&record, 1}, {}), {});
      }},
 };
 
@@ -90,6 +93,15 @@ void check_output_file(const std::string& path, const std::vector<std::string>& 
   check_output_path(path);
 }
 
+void deliver_text(const Context& context, const std::string& output, const std::string& text) {
+  if (output.empty()) {
+    print_result(text);
+    return;
+  }
+  write_file_atomic(output, text);
+  if (!context.quiet) print_message("saved " + printable(output));
+}
+
 void write_outputs(const Record& record, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     make_folder(path);  // it may have been removed during the run
@@ -104,15 +116,6 @@ std::string state_folder() {
   const char* home = std::getenv("HOME");
   if (home != nullptr && *home == '/') return std::string(home) + "/.local/state/rooflash";
   return {};
-}
-
-std::string default_output() {
-  const std::string folder = state_folder();
-  if (folder.empty()) {
-    throw UsageError("there is no place to save the run: HOME and XDG_STATE_HOME are not set",
-                     "name a file with -o");
-  }
-  return folder + "/runs/last.json";
 }
 
 }  // namespace rooflash

@@ -8,6 +8,8 @@
 
 namespace rooflash {
 
+struct Context;
+
 // True where both paths name one file, which need not exist.
 bool same_file(const std::string& a, const std::string& b);
 
@@ -21,12 +23,12 @@ void check_outputs(const std::vector<std::string>& paths);
 // replace.
 void check_output_file(const std::string& path, const std::vector<std::string>& inputs);
 
+// Prints `text`, or writes it to the file `output` where one is named, and says so.
+void deliver_text(const Context& context, const std::string& output, const std::string& text);
+
 // Writes the record to each path: .json, .csv, .md, .html. Each file is replaced whole or not at
 // all. Throws UsageError.
 void write_outputs(const Record& record, const std::vector<std::string>& paths);
-
-// Where a run without -o is saved: XDG_STATE_HOME (or ~/.local/state)/rooflash/runs/last.json.
-std::string default_output();
 
 // XDG_STATE_HOME/rooflash, or ~/.local/state/rooflash; "" where neither variable is set.
 std::string state_folder();

@@ -8,7 +8,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
+#include "cli/kept_runs.hpp"
 #include "cli/outputs.hpp"
+#include "cli/report_data.hpp"
 #include "cli/sweep_run.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
@@ -122,8 +124,9 @@ int run(const Context& context, const RunFlags& flags) {
   run.timeout_s = parse_limit(flags.timeout, "--timeout");
   // A record without times does not take the place of the last one that has some.
   run.outputs = flags.outputs.empty() && !flags.dry_run && !flags.profile
-                    ? std::vector{default_output()}
+                    ? std::vector{kept_run_path(0)}
                     : flags.outputs;
+  run.keeps_previous = flags.outputs.empty();
   if (flags.profile) prepare_profile(run);
   run.resume = flags.resume;
   run.quiet = context.quiet;
@@ -136,7 +139,8 @@ int run(const Context& context, const RunFlags& flags) {
   const SweepResult result = run_sweep(run);
   print_result(flags.json      ? record_text(result.record)
                : flags.profile ? profiled_lines(result.record)
-                               : render_table(result.record, table_options(context.color)));
+                               : render_table(result.record, table_options(context.color),
+                                              noise_sentence(result.record)));
   if (flags.plot && !flags.json && !flags.profile) {
     print_result("\n" + render_plot(result.record, table_options(context.color)));
   }
@@ -147,6 +151,8 @@ int run(const Context& context, const RunFlags& flags) {
     const std::string& first = run.outputs.front();
     if (result.signal != 0) {
       print_message("interrupted; go on with: " + printable(resume_command(context.argv), 4000));
+    } else if (run.keeps_previous) {
+      print_message("next: rooflash report @last -o report.html");
     } else if (first.ends_with(".json")) {
       const std::string page = first.substr(0, first.size() - 5) + ".html";
       print_message(printable(

@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "cli/kept_runs.hpp"
 #include "cli/outputs.hpp"
 #include "cli/progress.hpp"
 #include "cli/roofs_cache.hpp"
@@ -245,6 +246,7 @@ class Runner {
 
   void save(const SweepResult& result) {
     try {
+      keep_previous();
       write_outputs(result.record, run_.outputs);
     } catch (const UsageError& error) {
       throw Error(ExitCode::incomplete, error.what(),
@@ -252,6 +254,12 @@ class Runner {
                               printable(journal_path())));
     }
     if (journal_ && result.record.complete) journal_->remove();
+  }
+
+  void keep_previous() const {
+    if (!run_.keeps_previous || run_.outputs.empty()) return;
+    const std::string fault = keep_previous_run(run_.resume && !finished_.empty());
+    if (!fault.empty()) print_message("warning: the run before is lost: " + fault);
   }
 
   const SweepRun& run_;
@@ -268,21 +276,6 @@ class Runner {
 };
 
 }  // namespace
-
-void announce(const DeviceChoice& choice) {
-  if (!choice.note.empty()) print_message(choice.note);
-  for (const DeviceInfo& device : choice.devices) {
-    const bool simulated = device.simulated;
-    if (choice.note.empty()) {
-      print_message(fmt::format("device {} ({}){}", device.device, printable(device.name),
-                                simulated ? ", simulated: times are predicted, not measured" : ""));
-    }
-    if (simulated && !require_gpu(device.device.substr(4)).validated) {
-      print_message(fmt::format("warning: the model of {} was not validated against a real card",
-                                device.device));
-    }
-  }
-}
 
 SweepResult run_sweep(const SweepRun& run) {
   return Runner(run).execute();

@@ -18,6 +18,7 @@ struct SweepRun {
   double timeout_s = 60;  // of one case, its --max-time not counted
   std::vector<DeviceInfo> devices;
   std::vector<std::string> outputs;  // the journal lies beside the first; empty: nothing is kept
+  bool keeps_previous = false;       // the first output is last.json: cli/kept_runs.hpp
   bool resume = false;
   bool ceilings = true;  // the record gets the roofs of its devices
   bool quiet = false;
@@ -28,9 +29,6 @@ struct SweepResult {
   Record record;
   int signal = 0;  // that stopped the run; the record is then not complete
 };
-
-// Says on stderr which devices run and whether they are simulated.
-void announce(const DeviceChoice& choice);
 
 // Runs the cases and writes the outputs. The record holds a row for every case, in plan order.
 // Throws UsageError before any work on outputs that cannot be written or a journal that does not

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/error.hpp"
@@ -17,14 +18,26 @@ using Json = nlohmann::ordered_json;
 constexpr int kCaseThread = 1;
 constexpr int kLaunchThread = 2;
 
-// The events of one trace, one JSON object a line.
+// Viewers keep whole nanoseconds. Ends are rounded, not durations, so that slices that touch still
+// touch and do not overlap.
+std::int64_t nanoseconds(double us) {
+  return std::llround(us * 1e3);
+}
+
+double microseconds(std::int64_t ns) {
+  return static_cast<double>(ns) / 1e3;
+}
+
+// The events of one trace, one JSON object a line: names first, then by time, and what holds
+// another slice before it.
 class Events {
  public:
   // Times of all rows count from `origin_unix_us`, so that the trace begins at 0.
   explicit Events(std::int64_t origin_unix_us) : origin_unix_us_(origin_unix_us) {}
 
   void name_process(int pid, const std::string& name) {
-    add({{"ph", "M"}, {"name", "process_name"}, {"pid", pid}, {"args", {{"name", name}}}});
+    names_.push_back(dump_line(
+        Json{{"ph", "M"}, {"name", "process_name"}, {"pid", pid}, {"args", {{"name", name}}}}));
     name_thread(pid, kCaseThread, "cases and their phases");
     name_thread(pid, kLaunchThread, "timed launches");
   }
@@ -37,17 +50,17 @@ class Events {
     Json about = {{"status", to_string(row.status)}, {"round", row.round}};
     if (row.time_us) about["time_us"] = row.time_us->median;
     if (!row.reason.empty()) about["reason"] = printable(row.reason);
-    add_slice(pid, kCaseThread, name, "case", start, end, about);
+    add_slice(pid, kCaseThread, name, "case", start, start + end, about);
     for (const TracePhase& phase : trace.phases) {
       add_slice(pid, kCaseThread, printable(phase.name), "phase", start + phase.start_us,
-                phase.end_us - phase.start_us, Json::object());
+                start + phase.end_us, Json::object());
     }
     for (std::size_t i = 0; i < trace.sample_start_us.size(); ++i) {
       const double at = start + trace.sample_start_us[i];
       Json sample = {{"sample", i}};
       const bool has_clock = row.clock_mhz && i < row.clock_mhz->samples.size();
       if (has_clock) sample["sm_clock_mhz"] = row.clock_mhz->samples[i];
-      add_slice(pid, kLaunchThread, name, "launch", at, row.time_us->samples[i], sample);
+      add_slice(pid, kLaunchThread, name, "launch", at, at + row.time_us->samples[i], sample);
       if (has_clock) add_counter(pid, "SM clock", "MHz", at, row.clock_mhz->samples[i]);
     }
     for (const TracePoint& point : trace.power_w) {
@@ -55,42 +68,64 @@ class Events {
     }
   }
 
-  std::string take() { return std::move(text_); }
+  std::string text() {
+    std::stable_sort(timed_.begin(), timed_.end(), [](const Timed& a, const Timed& b) {
+      return a.at_ns != b.at_ns ? a.at_ns < b.at_ns : a.duration_ns > b.duration_ns;
+    });
+    std::string text;
+    const auto append = [&](const std::string& event) {
+      if (!text.empty()) text += ",\n";
+      text += event;
+    };
+    for (const std::string& name : names_) append(name);
+    for (const Timed& event : timed_) append(event.text);
+    return text;
+  }
 
  private:
+  struct Timed {
+    std::int64_t at_ns;
+    std::int64_t duration_ns;
+    std::string text;
+  };
+
   void name_thread(int pid, int tid, const char* name) {
-    add({{"ph", "M"},
-         {"name", "thread_name"},
-         {"pid", pid},
-         {"tid", tid},
-         {"args", {{"name", name}}}});
+    names_.push_back(dump_line(Json{{"ph", "M"},
+                                    {"name", "thread_name"},
+                                    {"pid", pid},
+                                    {"tid", tid},
+                                    {"args", {{"name", name}}}}));
   }
   void add_slice(int pid, int tid, const std::string& name, const char* category, double start_us,
-                 double duration_us, const Json& args) {
-    add({{"ph", "X"},
+                 double end_us, const Json& args) {
+    const std::int64_t at_ns = nanoseconds(start_us);
+    const std::int64_t duration_ns = nanoseconds(end_us) - at_ns;
+    add(at_ns, duration_ns,
+        {{"ph", "X"},
          {"name", name},
          {"cat", category},
          {"pid", pid},
          {"tid", tid},
-         {"ts", start_us},
-         {"dur", duration_us},
+         {"ts", microseconds(at_ns)},
+         {"dur", microseconds(duration_ns)},
          {"args", args}});
   }
   void add_counter(int pid, const char* name, const char* unit, double at_us, double value) {
-    add({{"ph", "C"},
+    add(nanoseconds(at_us), 0,
+        {{"ph", "C"},
          {"name", name},
          {"pid", pid},
          {"tid", kLaunchThread},
-         {"ts", at_us},
+         {"ts", microseconds(nanoseconds(at_us))},
          {"args", {{unit, value}}}});
   }
-  void add(const Json& event) {
-    if (!text_.empty()) text_ += ",\n";
-    text_ += dump_line(event);
+  void add(std::int64_t at_ns, std::int64_t duration_ns, const Json& event) {
+    timed_.push_back({at_ns, duration_ns, dump_line(event)});
   }
 
   std::int64_t origin_unix_us_;
-  std::string text_;
+  std::vector<std::string> names_;
+  std::vector<Timed> timed_;
 };
 
 }  // namespace
@@ -133,7 +168,7 @@ Export export_chrome_trace(std::span<const NamedRecord> inputs) {
   out.text = fmt::format(
       "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"start_unix_us\":\"{}\"}},\"traceEvents\":[\n"
       "{}\n]}}\n",
-      origin, events.take());
+      origin, events.text());
   return out;
 }
 

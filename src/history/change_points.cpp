@@ -55,6 +55,10 @@ class Deviation {
   double high_sum_ = 0;
 };
 
+std::size_t least_level(const Series& series) {
+  return series.simulated ? 1 : kLeastLevel;
+}
+
 double noise_scale(const Series& series, const std::vector<double>& logs) {
   if (series.simulated) return kLeastScale;
   std::vector<double> steps;
@@ -113,9 +117,13 @@ std::vector<ChangePoint> changes_at(const Series& series, const std::vector<std:
 
 }  // namespace
 
+bool can_change(const Series& series) {
+  return series.points.size() >= 2 * least_level(series);
+}
+
 std::vector<ChangePoint> change_points(const Series& series, double threshold) {
-  const std::size_t least = series.simulated ? 1 : kLeastLevel;
-  if (series.points.size() < 2 * least) return {};
+  const std::size_t least = least_level(series);
+  if (!can_change(series)) return {};
   std::vector<double> logs;
   for (const SeriesPoint& point : series.points) logs.push_back(std::log(point.time_us));
   std::vector<std::size_t> starts = best_steps(logs, noise_scale(series, logs), least);

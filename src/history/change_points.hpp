@@ -33,6 +33,9 @@ inline constexpr double kChangeThreshold = 0.02;
 // have no noise: one point is a level.
 inline constexpr std::size_t kLeastLevel = 3;
 
+// Whether a series is long enough for a change to show.
+bool can_change(const Series& series);
+
 // In order. `threshold` is the relative change that matters, above 0.
 std::vector<ChangePoint> change_points(const Series& series, double threshold = kChangeThreshold);
 

@@ -82,6 +82,7 @@ void SeriesBuilder::add(const Record& record, const std::string& name) {
     Series& series = series_[key];
     series.key = key;
     series.kernel = rows[0]->kernel;
+    series.problem = rows[0]->problem;
     series.simulated = rows[0]->simulated;
     SeriesPoint point = point_of(rows);
     point.date = date;

@@ -38,6 +38,7 @@ struct SeriesPoint {
 struct Series {
   SeriesKey key;
   std::string kernel;
+  Problem problem;
   bool simulated = false;
   std::vector<SeriesPoint> points;  // by date, then by the name of the record
 };

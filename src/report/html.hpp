@@ -1,12 +1,15 @@
 // The report: one HTML file that opens from disk, makes no request and reads without scripts.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/record.hpp"
 #include "report/comparison.hpp"
+#include "report/report_run.hpp"
+#include "report/time_history.hpp"
 
 namespace rooflash {
 
@@ -17,14 +20,15 @@ struct HtmlOptions {
   // script adds the others.
   std::size_t static_rows = 500;
   std::vector<RecordComparison> comparisons = {};  // of the records after the first with it
+  std::optional<TimeHistory> history = {};         // of three records or more
+  std::vector<std::string> sections = {};          // of section_names(); none: all that apply
+  std::size_t max_points = 0;                      // drawn in one chart at most; 0: all
 };
 
-// One report of one record or of several side by side. The same input gives the same bytes.
-std::string html_report(std::span<const Record> records, const HtmlOptions& options);
+// The sections of a page, in its order: "summary", "roofline", ...
+std::vector<std::string> section_names();
 
-// `row` as the report embeds it: at most `max_samples` samples (at least 2), among them the
-// smallest and the largest, in the order taken; the clock samples of the same launches. A thinned
-// row says so in `missing` under "time_us.samples".
-Row with_thinned_samples(Row row, std::size_t max_samples);
+// One report of one run or of several side by side. The same input gives the same bytes.
+std::string html_report(std::span<const ReportRun> runs, const HtmlOptions& options);
 
 }  // namespace rooflash

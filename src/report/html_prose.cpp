@@ -18,7 +18,7 @@ namespace rooflash {
 namespace {
 
 // How many rows ended how, each with its word.
-std::string status_chips(const Record& record) {
+std::string status_chips(const Record& record, bool has_summary) {
   std::map<Status, int> counts;
   for (const Row& row : record.rows) ++counts[row.status];
   std::string out =
@@ -31,152 +31,24 @@ std::string status_chips(const Record& record) {
   }
   const std::size_t warned = warnings(record).size();
   if (warned > 0) {
-    out += fmt::format("<a class=\"chip warn\" href=\"#summary\">{}</a>",
-                       counted(static_cast<std::int64_t>(warned), "warning"));
+    const std::string text = counted(static_cast<std::int64_t>(warned), "warning");
+    out += has_summary ? "<a class=\"chip warn\" href=\"#summary\">" + text + "</a>"
+                       : "<span class=\"chip warn\">" + text + "</span>";
   }
   return out;
 }
 
-std::string run_name(std::span<const Record> records, std::size_t index) {
-  return records.size() > 1 ? fmt::format("run {}: ", index + 1) : "";
-}
-
-// A definition list; values are plain text.
-using Facts = std::vector<std::pair<std::string, std::string>>;
-
-std::string facts_html(const Facts& facts) {
-  std::string out = "<dl>";
-  for (const auto& [name, value] : facts) {
-    out += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(shortened(name)),
-                       value.empty() ? "n/a: not recorded" : escape_html(shortened(value, 2000)));
-  }
-  return out + "</dl>\n";
-}
-
-template <class Value>
-std::string shown(const std::optional<Value>& value, const char* unit) {
-  return value ? fmt::format("{}{}", *value, unit) : "n/a: not recorded";
-}
-
-std::string yes_no(const std::optional<bool>& value) {
-  if (!value) return "n/a: not recorded";
-  return *value ? "on" : "off";
-}
-
-std::string device_facts(const DeviceInfo& device) {
-  const auto gib = [](OptInt bytes) {
-    return bytes ? format_gib(static_cast<double>(*bytes)) : std::string("n/a: not recorded");
-  };
-  return "<h3>" + escape_html(shortened(device.device + ": " + device.name)) +
-         (device.simulated ? " (simulated)" : "") + "</h3>\n" +
-         facts_html(
-             {{"SMs", shown(device.sm_count, "")},
-              {"compute capability", device.compute_capability
-                                         ? fmt::format("{}.{}", *device.compute_capability / 10,
-                                                       *device.compute_capability % 10)
-                                         : "n/a: not recorded"},
-              {"SM clock, highest", shown(device.sm_clock_max_mhz, " MHz")},
-              {"memory clock, highest", shown(device.memory_clock_max_mhz, " MHz")},
-              {"memory", gib(device.memory_bytes)},
-              {"L2", gib(device.l2_bytes)},
-              {"power limit", shown(device.power_limit_w, " W")},
-              {"ECC", yes_no(device.ecc)},
-              {"MIG", yes_no(device.mig)},
-              {"other processes at the start", shown(device.other_processes, "")},
-              {"uuid (hash)", device.uuid_hash}});
-}
-
-// "gemm bf16 620 TFLOPS" of each type.
-std::string rates_text(std::string_view what, const std::map<std::string, double>& rates) {
-  std::string text;
-  for (const auto& [type, rate] : rates) {
-    text += fmt::format("{}{} {} {} TFLOPS", text.empty() ? "" : "; ", what, type,
-                        significant(rate, 4));
-  }
-  return text;
-}
-
-// The roofs inside the GPU, the costs of a launch, and the roofs under sustained load.
-void add_unit_roofs(Facts& facts, const Ceilings& ceilings) {
-  const auto line = [&](const char* name, std::initializer_list<std::string> parts) {
-    std::vector<std::string> known;
-    for (const std::string& part : parts) {
-      if (!part.empty()) known.push_back(part);
-    }
-    if (known.empty()) return;
-    facts.emplace_back(fmt::format("{} of {}", name, ceilings.device),
-                       fmt::format("{}", fmt::join(known, "; ")));
-  };
-  const auto rate = [](const char* name, OptDouble value, const char* unit) {
-    return value ? fmt::format("{} {} {}", name, significant(*value, 4), unit) : std::string();
-  };
-  if (const auto& units = ceilings.units) {
-    line("units", {rate("L2 read", units->l2_read_gbps, "GB/s"),
-                   rate("shared memory read", units->smem_read_gbps, "GB/s"),
-                   rates_text("tensor", units->tensor_tflops),
-                   rates_text("mma.sync", units->mma_sync_tflops),
-                   rate("exponentials", units->exp_gops, "10^9/s"),
-                   rate("fp32 FMA", units->fp32_tflops, "TFLOPS")});
-  }
-  if (const auto& launch = ceilings.launch) {
-    line("launch costs", {rate("between events", launch->event_us, "us"),
-                          rate("further kernel in a stream", launch->stream_us, "us"),
-                          rate("in a graph", launch->graph_us, "us"),
-                          rate("seen by the host", launch->host_us, "us")});
-  }
-  if (const auto& sustained = ceilings.sustained) {
-    line("sustained roofs", {rate("HBM copy", sustained->hbm_copy_gbps, "GB/s"),
-                             rates_text("GEMM", sustained->gemm_tflops),
-                             rates_text("tensor", sustained->tensor_tflops)});
-  }
-}
-
-std::string ceiling_facts(const Record& record) {
-  Facts facts;
-  for (const Ceilings& c : record.ceilings) {
-    std::string text = fmt::format("HBM copy {}, read {}, write {}",
-                                   c.hbm_copy_gbps ? significant(*c.hbm_copy_gbps, 4) : "n/a",
-                                   c.hbm_read_gbps ? significant(*c.hbm_read_gbps, 4) : "n/a",
-                                   c.hbm_write_gbps ? significant(*c.hbm_write_gbps, 4) : "n/a");
-    text += " GB/s";
-    for (const auto& [dtype, rate] : c.gemm_tflops) {
-      text += fmt::format("; GEMM {} {} TFLOPS", dtype, significant(rate, 4));
-    }
-    facts.emplace_back(fmt::format("ceilings of {} ({})", c.device, c.source), text);
-    add_unit_roofs(facts, c);
-  }
-  for (const Datasheet& d : record.datasheet) {
-    std::string text = "HBM " + (d.hbm_gbps ? significant(*d.hbm_gbps, 4) : "n/a") + " GB/s";
-    for (const auto& [dtype, rate] : d.tensor_tflops) {
-      text += fmt::format("; {} {} TFLOPS", dtype, significant(rate, 4));
-    }
-    facts.emplace_back("datasheet, dense: " + d.gpu, text + ". Source: " + d.source);
-  }
-  return facts.empty() ? "<p>No ceilings in this record: rooflash ceilings measures them.</p>\n"
-                       : facts_html(facts);
-}
-
-// How the rows were made: the distinct values of each, in order of first appearance.
-template <class Get>
-std::string distinct(std::span<const Record> records, Get get) {
-  std::vector<std::string> values;
-  for (const Record& record : records) {
-    for (const Row& row : record.rows) {
-      const std::string value = get(row);
-      if (!value.empty() && std::find(values.begin(), values.end(), value) == values.end()) {
-        values.push_back(value);
-      }
-    }
-  }
-  return fmt::format("{}", fmt::join(values, ", "));
+std::string run_name(std::span<const ReportRun> runs, std::size_t index) {
+  return runs.size() > 1 ? escape_html(runs[index].name) + ": " : "";
 }
 
 }  // namespace
 
-std::string default_title(std::span<const Record> records) {
+std::string default_title(std::span<const ReportRun> runs) {
   std::string title = "rooflash";
   std::set<std::string> seen;
-  for (const Record& record : records) {
+  for (const ReportRun& run : runs) {
+    const Record& record = *run.record;
     std::string part = record.suite;
     std::vector<std::string> names;
     for (const DeviceInfo& device : record.environment.devices) {
@@ -193,20 +65,20 @@ std::string default_title(std::span<const Record> records) {
   return title;
 }
 
-std::string verdict_html(std::span<const Record> records) {
+std::string verdict_html(std::span<const ReportRun> runs, bool has_summary) {
   std::string out;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const Record& record = records[i];
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Record& record = *runs[i].record;
     for (const std::string& device : simulated_devices(record)) {
       out += fmt::format(
           "<p class=\"simulated\"><strong>Simulated.</strong> {}{} is a model: no GPU was "
           "measured, times and bytes are predictions.</p>\n",
-          run_name(records, i), escape_html(shortened(device)));
+          run_name(runs, i), escape_html(shortened(device)));
     }
     const Tool& tool = record.tool;
     out += "<p class=\"strip\">";
-    if (records.size() > 1) out += fmt::format("<strong>Run {}</strong> ", i + 1);
-    out += status_chips(record);
+    if (runs.size() > 1) out += "<strong>" + escape_html(runs[i].name) + "</strong> ";
+    out += status_chips(record, has_summary);
     out += fmt::format("<span class=\"meta\">{} &middot; rooflash {} {}{}</span></p>\n",
                        escape_html(shortened(record.environment.date)),
                        escape_html(shortened(tool.version)), escape_html(shortened(tool.commit)),
@@ -215,16 +87,16 @@ std::string verdict_html(std::span<const Record> records) {
   return out;
 }
 
-std::string summary_html(std::span<const Record> records) {
+std::string summary_html(std::span<const ReportRun> runs) {
   std::string out;
-  for (std::size_t i = 0; i < records.size(); ++i) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
     out += "<ul class=\"sentences\">";
-    for (const std::string& sentence : summary_sentences(pivot(records[i]))) {
-      out += "<li>" + run_name(records, i) + escape_html(sentence) + "</li>";
+    for (const std::string& sentence : summary_sentences(pivot(*runs[i].record))) {
+      out += "<li>" + run_name(runs, i) + escape_html(sentence) + "</li>";
     }
     out += "</ul>\n<ul class=\"warnings\">";
-    for (const Warning& warning : warnings(records[i])) {
-      out += fmt::format("<li><strong>WARN</strong> {}{}. <em>{}</em></li>", run_name(records, i),
+    for (const Warning& warning : warnings(*runs[i].record)) {
+      out += fmt::format("<li><strong>WARN</strong> {}{}. <em>{}</em></li>", run_name(runs, i),
                          escape_html(shortened(warning.what)), escape_html(warning.action));
     }
     out += "</ul>\n";
@@ -232,15 +104,15 @@ std::string summary_html(std::span<const Record> records) {
   return out;
 }
 
-std::string advice_html(std::span<const Record> records) {
+std::string advice_html(std::span<const ReportRun> runs) {
   std::string out;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    for (const Advice& item : advice(records[i])) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (const Advice& item : advice(*runs[i].record)) {
       const bool optimise = item.kind == Advice::Kind::optimise;
       out += fmt::format(
           "<li data-kernel=\"{}\"><p><strong class=\"kind {}\">{}</strong> <b>{}</b> {} ({}{}, {})",
           escape_html(shortened(item.kernel)), optimise ? "opt" : "wrn", optimise ? "OPT" : "WRN",
-          escape_html(shortened(item.kernel)), escape_html(item.title), run_name(records, i),
+          escape_html(shortened(item.kernel)), escape_html(item.title), run_name(runs, i),
           escape_html(shortened(item.device)), counted(item.rows, "row"));
       if (item.gain_pct) {
         out += fmt::format(" <span class=\"gain\">at most {:.0f} % of the time</span>",
@@ -253,75 +125,6 @@ std::string advice_html(std::span<const Record> records) {
   }
   if (out.empty()) return "<p>No rule found anything to improve or to mind.</p>\n";
   return "<ul class=\"advice\">\n" + out + "</ul>\n";
-}
-
-std::string environment_html(std::span<const Record> records) {
-  std::string out;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const Record& record = records[i];
-    const Environment& env = record.environment;
-    if (records.size() > 1) out += fmt::format("<h3>run {}</h3>\n", i + 1);
-    out +=
-        facts_html({{"command", fmt::format("{}", fmt::join(env.argv, " "))},
-                    {"date", env.date},
-                    {"suite", record.suite.empty() ? "typed as axes" : record.suite},
-                    {"seed", fmt::format("{}", record.seed)},
-                    {"complete", record.complete ? "yes" : "no: interrupted"},
-                    {"build", record.tool.build},
-                    {"driver", env.driver},
-                    {"CUDA", env.cuda},
-                    {"cuDNN", env.cudnn.empty() ? "none found" : env.cudnn},
-                    {"visible devices", env.visible_devices.empty() ? "all" : env.visible_devices},
-                    {"host (hash)", env.host_hash}});
-    out += ceiling_facts(record);
-    for (const DeviceInfo& device : env.devices) out += device_facts(device);
-  }
-  return out;
-}
-
-std::string method_html(std::span<const Record> records) {
-  const auto timing = [](std::string TimeUs::*member) {
-    return
-        [member](const Row& row) { return row.time_us ? (*row.time_us).*member : std::string(); };
-  };
-  const std::string aligned = distinct(records, [](const Row& row) {
-    return row.problem.mask.kind == MaskKind::none ? std::string()
-                                                   : std::string(to_string(row.problem.mask.align));
-  });
-  return facts_html(
-      {{"FLOP convention",
-        distinct(records, [](const Row& row) { return row.model.convention + ": "; }) +
-            "forward 2 b h pairs (d + dv), backward 2 b h pairs (3 d + 2 dv), with the exact "
-            "number of visible (query, key) pairs. GQA does not change it."},
-       {"masks", aligned.empty() ? "none used"
-                                 : "aligned " + aligned +
-                                       ". bottom-right: query i sees keys j <= i + sk - sq; "
-                                       "top-left: j <= i. Window bounds are inclusive."},
-       {"timer", distinct(records, timing(&TimeUs::timer))},
-       {"L2 before each launch", distinct(records, timing(&TimeUs::l2))},
-       {"power", distinct(records, timing(&TimeUs::power))},
-       {"sampling ended by", distinct(records, timing(&TimeUs::stopped_by))},
-       {"inputs",
-        distinct(records,
-                 [](const Row& row) { return std::string(to_string(row.problem.distribution)); })},
-       {"time", "median of all samples of a row; its 95 % interval; no sample is dropped"},
-       {"TFLOPS", "model FLOPs over median time (10^12 per second)"},
-       {"hardware TFLOPS", "tensor operations counted over median time"},
-       {"compulsory bytes",
-        "each input read once, each output written once, KV with KV heads. A row that sees no key "
-        "needs no Q, so a kernel that skips such rows can move less"},
-       {"the papers' FLOP count",
-        "half of all pairs for causal, backward 2.5 x forward; shown in the case detail where it "
-        "differs from the exact count by over 0.1 %"},
-       {"HBM bytes", "read and written, from hardware counters; on simulated rows predicted"},
-       {"intensity", "model FLOPs over HBM bytes"},
-       {"% of roof", "TFLOPS over the lower of the HBM and the tensor roof at the row's intensity"},
-       {"verified",
-        "against an fp64 reference before timing; the tolerance follows the error of "
-        "same-precision arithmetic"},
-       {"implausible",
-        "faster than the datasheet's memory rate or operations per clock allow: "
-        "listed, never ranked"}});
 }
 
 }  // namespace rooflash

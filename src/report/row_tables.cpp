@@ -9,50 +9,22 @@
 #include "core/units.hpp"
 #include "report/escape.hpp"
 #include "report/pivot.hpp"
+#include "report/row_cells.hpp"
 #include "report/summary.hpp"
 
 namespace rooflash {
 namespace {
 
 using Cells = std::vector<DataCell>;
-using Fill = std::function<void(Cells&, const Row&, const Record&)>;
+using Fill = std::function<void(Cells&, const Row&, const ReportRun&)>;
+using Runs = std::span<const ReportRun>;
 
-std::string device_text(const Row& row, std::size_t record_index, std::size_t records) {
+std::string device_text(const Row& row, Runs runs, std::size_t run) {
   std::string text = row.device;
   if (row.simulated) text += " (simulated)";
   if (row.round) text += fmt::format(" round {}", row.round);
-  if (records > 1) text += fmt::format(" run {}", record_index + 1);
+  if (runs.size() > 1) text += " " + runs[run].name;
   return text;
-}
-
-DataCell text_cell(std::string text) {
-  return {std::move(text), std::nullopt};
-}
-
-DataCell missing_cell(const Row& row, const char* path) {
-  return text_cell("n/a: " + missing_reason(row, path));
-}
-
-// `value` in `unit`, or "n/a: reason".
-DataCell value_cell(const Row& row, const char* path, OptDouble value, const char* unit = "") {
-  if (!value) return missing_cell(row, path);
-  return {significant(*value, 4) + unit, value};
-}
-
-DataCell bytes_cell(const Row& row, const char* path, OptDouble value) {
-  if (!value) return missing_cell(row, path);
-  return {format_gib(*value), value};
-}
-
-DataCell time_cell(const Row& row, const char* path, OptDouble value) {
-  if (!value) return missing_cell(row, path);
-  return {format_time_us(*value), value};
-}
-
-std::string roof_text(const Roofs& roofs) {
-  if (!roofs.hbm_gbps || !roofs.tensor_tflops) return "n/a: no ceilings of this device";
-  return fmt::format("{:.0f} GB/s, {:.0f} TFLOPS ({})", *roofs.hbm_gbps, *roofs.tensor_tflops,
-                     roofs.source);
 }
 
 OptDouble of_time(const Row& row, double TimeUs::*member) {
@@ -65,60 +37,20 @@ OptDouble real(OptInt value) {
   return static_cast<double>(*value);
 }
 
-OptDouble quotient(OptDouble a, OptDouble b) {
-  if (!a || !b || *b <= 0) return std::nullopt;
-  return *a / *b;
-}
-
-std::string joined(const std::vector<std::string>& items) {
-  return items.empty() ? "none" : fmt::format("{}", fmt::join(items, ", "));
-}
-
-std::string flags_text(const Row& row) {
-  std::vector<std::string> flags = row.flags;
-  for (const std::string& reason : row.throttle) flags.push_back("throttle: " + reason);
-  return joined(flags);
-}
-
-std::string verify_text(const VerifyResult& verify) {
-  std::string text = verify.status;
-  if (!verify.shape.empty()) text += " at " + verify.shape;
-  if (verify.max_abs_err && verify.tolerance_max) {
-    text += fmt::format(", max error {} of {}", significant(*verify.max_abs_err, 2),
-                        significant(*verify.tolerance_max, 2));
-  }
-  if (!verify.rows_checked.empty()) text += ", rows " + verify.rows_checked;
-  return text;
-}
-
-std::string resources_text(const Row& row) {
-  const Resources& r = row.resources;
-  if (!r.registers && !r.smem_bytes) return "n/a: " + missing_reason(row, "resources");
-  const auto show = [](OptInt value) { return value ? fmt::format("{}", *value) : "n/a"; };
-  return fmt::format("{} registers, {} spilled bytes, {} bytes smem, {} threads, grid {}{}",
-                     show(r.registers), show(r.spill_bytes), show(r.smem_bytes), show(r.threads),
-                     show(r.grid), r.waves ? fmt::format(", {} waves", significant(*r.waves)) : "");
-}
-
-std::string reason_text(const Row& row) {
-  std::string reason = row.reason.empty() ? "no reason given" : row.reason;
-  if (row.memory.needed_bytes && row.memory.free_bytes) {
-    reason += fmt::format(" (needs {}, free {})",
-                          format_gib(static_cast<double>(*row.memory.needed_bytes)),
-                          format_gib(static_cast<double>(*row.memory.free_bytes)));
-  }
-  return reason;
+DataCell detectable_cell(const Detectable& found) {
+  if (!found.change) return text_cell("n/a: " + found.reason);
+  return {significant(*found.change * 100, 3) + " %", found.change};
 }
 
 bool is_ok(const Row& row) {
   return row.status == Status::ok;
 }
 
-// The rows that `wanted` takes, in the records' order: case, device, then what `fill` adds.
-void add_rows(DataTable& table, std::span<const Record> records, std::size_t limit,
+// The rows that `wanted` takes, in the runs' order: case, device, then what `fill` adds.
+void add_rows(DataTable& table, Runs runs, std::size_t limit,
               const std::function<bool(const Row&)>& wanted, const Fill& fill) {
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const std::vector<Row>& rows = records[i].rows;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::vector<Row>& rows = runs[i].record->rows;
     for (std::size_t j = 0; j < rows.size(); ++j) {
       const Row& row = rows[j];
       if (!wanted(row)) continue;
@@ -126,8 +58,8 @@ void add_rows(DataTable& table, std::span<const Record> records, std::size_t lim
       if (table.rows.size() >= limit) continue;
       DataRow data{fmt::format("{}:{}", i, j), "", row_anchor(row, i), {}};
       data.cells.push_back(text_cell(row.case_id));
-      data.cells.push_back(text_cell(device_text(row, i, records.size())));
-      fill(data.cells, row, records[i]);
+      data.cells.push_back(text_cell(device_text(row, runs, i)));
+      fill(data.cells, row, runs[i]);
       table.rows.push_back(std::move(data));
     }
   }
@@ -149,13 +81,13 @@ std::string row_anchor(const Row& row, std::size_t record_index) {
   return escape_anchor(text);
 }
 
-DataTable roofline_table(std::span<const Record> records, std::size_t limit) {
+DataTable roofline_table(std::span<const ReportRun> runs, std::size_t limit) {
   DataTable table{"table-roofline",
                   "Points of the roofline",
                   {"case", "device", "FLOP/byte", "compulsory FLOP/byte", "TFLOPS", "% of roof",
                    "side", "roofs"}};
-  add_rows(table, records, limit, is_ok, [](Cells& cells, const Row& row, const Record& record) {
-    const Roofs roofs = roofs_of(record, row.device, row.gpu, row.problem.dtype);
+  add_rows(table, runs, limit, is_ok, [](Cells& cells, const Row& row, const ReportRun& run) {
+    const Roofs roofs = roofs_of(*run.record, row.device, row.gpu, row.problem.dtype);
     const OptDouble x = intensity(row);
     DataCell measured = value_cell(row, "derived.intensity_flop_per_byte", x);
     if (x && hbm_bytes(row).predicted) measured.text += " (predicted)";
@@ -170,12 +102,12 @@ DataTable roofline_table(std::span<const Record> records, std::size_t limit) {
   return table;
 }
 
-DataTable throughput_table(std::span<const Record> records, std::size_t limit) {
+DataTable throughput_table(std::span<const ReportRun> runs, std::size_t limit) {
   DataTable table{
       "table-throughput",
       "Median time and throughput",
       {"case", "device", "seqlen", "time", "95 % interval", "n", "TFLOPS", "hardware TFLOPS"}};
-  add_rows(table, records, limit, is_ok, [](Cells& cells, const Row& row, const Record&) {
+  add_rows(table, runs, limit, is_ok, [](Cells& cells, const Row& row, const ReportRun&) {
     cells.push_back(
         {fmt::format("{}", row.problem.seqlen_kv), static_cast<double>(row.problem.seqlen_kv)});
     cells.push_back(time_cell(row, "time_us", of_time(row, &TimeUs::median)));
@@ -193,45 +125,44 @@ DataTable throughput_table(std::span<const Record> records, std::size_t limit) {
   return table;
 }
 
-DataTable speedup_table(std::span<const Record> records, std::size_t limit) {
+DataTable speedup_table(std::span<const ReportRun> runs, std::size_t limit) {
   DataTable table{"table-speedup",
                   "Time against the baseline kernel on the same problem and device",
                   {"case", "device", "time", "baseline", "baseline time", "speed-up"}};
   std::map<const Record*, std::pair<std::string, Rivals>> of_record;
-  for (const Record& record : records) {
-    auto& [baseline, rivals] = of_record[&record];
-    const Pivot grid = pivot(record);
+  for (const ReportRun& run : runs) {
+    auto& [baseline, rivals] = of_record[run.record];
+    const Pivot grid = pivot(*run.record);
     if (!grid.kernels.empty()) baseline = grid.kernels.front();
-    for (const Row& row : record.rows) {
+    for (const Row& row : run.record->rows) {
       if (is_ranked(row)) rivals[rival_key(row)][kernel_label(row)] = &row;
     }
   }
-  add_rows(table, records, limit, is_ranked,
-           [&](Cells& cells, const Row& row, const Record& record) {
-             const auto& [baseline, rivals] = of_record.at(&record);
-             cells.push_back(time_cell(row, "time_us", row.time_us->median));
-             cells.push_back(text_cell(baseline));
-             const auto& others = rivals.at(rival_key(row));
-             const auto base = others.find(baseline);
-             if (base == others.end()) {
-               cells.push_back(text_cell("n/a: no time of the baseline"));
-               cells.push_back(text_cell("n/a: no time of the baseline"));
-               return;
-             }
-             const double base_us = base->second->time_us->median;
-             const double speedup = base_us / row.time_us->median;
-             cells.push_back({format_time_us(base_us), base_us});
-             cells.push_back({significant(speedup, 4) + "x", speedup});
-           });
+  add_rows(table, runs, limit, is_ranked, [&](Cells& cells, const Row& row, const ReportRun& run) {
+    const auto& [baseline, rivals] = of_record.at(run.record);
+    cells.push_back(time_cell(row, "time_us", row.time_us->median));
+    cells.push_back(text_cell(baseline));
+    const auto& others = rivals.at(rival_key(row));
+    const auto base = others.find(baseline);
+    if (base == others.end()) {
+      cells.push_back(text_cell("n/a: no time of the baseline"));
+      cells.push_back(text_cell("n/a: no time of the baseline"));
+      return;
+    }
+    const double base_us = base->second->time_us->median;
+    const double speedup = base_us / row.time_us->median;
+    cells.push_back({format_time_us(base_us), base_us});
+    cells.push_back({significant(speedup, 4) + "x", speedup});
+  });
   return table;
 }
 
-DataTable bytes_table(std::span<const Record> records, std::size_t limit) {
+DataTable bytes_table(std::span<const ReportRun> runs, std::size_t limit) {
   DataTable table{"table-bytes",
                   "Bytes moved",
                   {"case", "device", "compulsory", "HBM read", "HBM written", "HBM / compulsory",
                    "HBM rate", "SM to L2 read", "predicted HBM"}};
-  add_rows(table, records, limit, is_ok, [](Cells& cells, const Row& row, const Record&) {
+  add_rows(table, runs, limit, is_ok, [](Cells& cells, const Row& row, const ReportRun&) {
     const Counters& counters = row.counters;
     cells.push_back(
         bytes_cell(row, "model.compulsory_bytes", static_cast<double>(row.model.compulsory_bytes)));
@@ -247,12 +178,12 @@ DataTable bytes_table(std::span<const Record> records, std::size_t limit) {
   return table;
 }
 
-DataTable memory_table(std::span<const Record> records, std::size_t limit) {
+DataTable memory_table(std::span<const ReportRun> runs, std::size_t limit) {
   DataTable table{"table-memory",
                   "Device memory that a case needs",
                   {"case", "device", "seqlen", "status", "workspace", "peak", "needed", "free"}};
   const auto wanted = [](const Row& row) { return is_ok(row) || row.status == Status::oom; };
-  add_rows(table, records, limit, wanted, [](Cells& cells, const Row& row, const Record&) {
+  add_rows(table, runs, limit, wanted, [](Cells& cells, const Row& row, const ReportRun&) {
     const Memory& memory = row.memory;
     cells.push_back(
         {fmt::format("{}", row.problem.seqlen_kv), static_cast<double>(row.problem.seqlen_kv)});
@@ -270,12 +201,12 @@ DataTable memory_table(std::span<const Record> records, std::size_t limit) {
   return table;
 }
 
-DataTable accuracy_table(std::span<const Record> records, std::size_t limit) {
+DataTable accuracy_table(std::span<const ReportRun> runs, std::size_t limit) {
   DataTable table{"table-accuracy",
                   "Error against the fp64 reference, and throughput",
                   {"case", "device", "verified", "relative error", "rms error", "max error",
                    "max error allowed", "max error / allowed", "TFLOPS"}};
-  add_rows(table, records, limit, is_ok, [](Cells& cells, const Row& row, const Record&) {
+  add_rows(table, runs, limit, is_ok, [](Cells& cells, const Row& row, const ReportRun&) {
     const VerifyResult& verify = row.verify;
     std::string checked = verify.status;
     if (!verify.shape.empty()) checked += " at " + verify.shape;
@@ -291,14 +222,15 @@ DataTable accuracy_table(std::span<const Record> records, std::size_t limit) {
   return table;
 }
 
-DataTable noise_table(std::span<const Record> records, std::size_t limit) {
-  DataTable table{"table-noise",
-                  "Spread of the samples, and the state of the card",
-                  {"case", "device", "n", "time", "half width of the interval", "fastest sample",
-                   "SM clock", "SM clock range", "power", "temperature", "L2", "flags"}};
-  add_rows(table, records, limit, is_ok, [](Cells& cells, const Row& row, const Record&) {
+DataTable noise_table(std::span<const ReportRun> runs, std::size_t limit) {
+  DataTable table{
+      "table-noise",
+      "Spread of the samples, and the state of the card",
+      {"case", "device", "n", "time", "half width of the interval", "least change found",
+       "fastest sample", "SM clock", "SM clock range", "power", "temperature", "L2", "flags"}};
+  add_rows(table, runs, limit, is_ok, [](Cells& cells, const Row& row, const ReportRun& run) {
     if (!row.time_us) {
-      for (int i = 0; i < 4; ++i) cells.push_back(missing_cell(row, "time_us"));
+      for (int i = 0; i < 5; ++i) cells.push_back(missing_cell(row, "time_us"));
     } else {
       const TimeUs& time = *row.time_us;
       cells.push_back({fmt::format("{}", time.n), static_cast<double>(time.n)});
@@ -306,6 +238,7 @@ DataTable noise_table(std::span<const Record> records, std::size_t limit) {
       cells.push_back(value_cell(
           row, "time_us", quotient(50 * (time.ci95_high - time.ci95_low), OptDouble(time.median)),
           " %"));
+      cells.push_back(detectable_cell(run.detectable_of(row)));
       cells.push_back({format_time_us(time.min), time.min});
     }
     const Clock clock = row.clock_mhz.value_or(Clock{});
@@ -322,13 +255,13 @@ DataTable noise_table(std::span<const Record> records, std::size_t limit) {
   return table;
 }
 
-DataTable model_table(std::span<const Record> records, std::size_t limit) {
+DataTable model_table(std::span<const ReportRun> runs, std::size_t limit) {
   DataTable table{"table-model",
                   "What the model predicts of the rows that were measured",
                   {"case", "device", "time", "predicted time", "predicted / measured", "HBM",
                    "predicted HBM", "predicted / counted"}};
   const auto wanted = [](const Row& row) { return is_ok(row) && !row.simulated; };
-  add_rows(table, records, limit, wanted, [](Cells& cells, const Row& row, const Record&) {
+  add_rows(table, runs, limit, wanted, [](Cells& cells, const Row& row, const ReportRun&) {
     const OptDouble time = of_time(row, &TimeUs::median);
     const OptDouble bytes = hbm_bytes(row).bytes;
     const ModelFigures& model = row.model;
@@ -344,26 +277,26 @@ DataTable model_table(std::span<const Record> records, std::size_t limit) {
   return table;
 }
 
-DataTable not_ok_table(std::span<const Record> records, std::size_t limit) {
+DataTable not_ok_table(std::span<const ReportRun> runs, std::size_t limit) {
   DataTable table{"table-not-ok",
                   "Rows that are not ok: never plotted, never ranked",
                   {"case", "device", "status", "reason"}};
-  add_rows(table, records, limit, std::not_fn(is_ok),
-           [](Cells& cells, const Row& row, const Record&) {
+  add_rows(table, runs, limit, std::not_fn(is_ok),
+           [](Cells& cells, const Row& row, const ReportRun&) {
              cells.push_back(text_cell(std::string(to_string(row.status))));
              cells.push_back(text_cell(reason_text(row)));
            });
   return table;
 }
 
-DataTable detail_table(std::span<const Record> records, std::size_t limit) {
+DataTable detail_table(std::span<const ReportRun> runs, std::size_t limit) {
   DataTable table{"table-detail",
                   "Every row of the record",
                   {"case", "device", "status", "verified", "time", "model FLOPs", "resources",
                    "flags", "reproduce"},
                   false};
   const auto any = [](const Row&) { return true; };
-  add_rows(table, records, limit, any, [](Cells& cells, const Row& row, const Record&) {
+  add_rows(table, runs, limit, any, [](Cells& cells, const Row& row, const ReportRun&) {
     cells.push_back(text_cell(std::string(to_string(row.status))));
     cells.push_back(text_cell(verify_text(row.verify)));
     cells.push_back(time_cell(row, "time_us", of_time(row, &TimeUs::median)));

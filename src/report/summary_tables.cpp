@@ -7,14 +7,11 @@
 
 #include "core/units.hpp"
 #include "report/pivot.hpp"
+#include "report/row_cells.hpp"
 #include "report/summary.hpp"
 
 namespace rooflash {
 namespace {
-
-DataCell text_cell(std::string text) {
-  return {std::move(text), std::nullopt};
-}
 
 // "+6.2 %" for 1.062.
 std::string change_text(double ratio) {
@@ -33,17 +30,17 @@ double size_of(const ComparedCase& one) {
 
 }  // namespace
 
-DataTable ranking_table(std::span<const Record> records) {
+DataTable ranking_table(std::span<const ReportRun> runs) {
   DataTable table{
       "table-ranking",
       "Geometric means over the problems that ran; wins among problems with a rival",
       {"kernel", "device", "pass", "dtype", "TFLOPS (geomean)", "fastest in", "speed-up (geomean)"},
       false};
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const Pivot grid = pivot(records[i]);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Pivot grid = pivot(*runs[i].record);
     for (const Ranking& rank : rank_kernels(grid)) {
       std::string device = rank.device;
-      if (records.size() > 1) device += fmt::format(" run {}", i + 1);
+      if (runs.size() > 1) device += " " + runs[i].name;
       DataCell speedup = text_cell("reference");
       if (rank.speedup) {
         speedup = {fmt::format("{}x {} ({})", significant(*rank.speedup), rank.slowest,
@@ -95,6 +92,29 @@ DataTable comparison_table(const RecordComparison& comparison, std::size_t index
     row.cells.push_back(text_cell(one->figures.empty() ? "no change" : one->figures));
     row.cells.push_back(text_cell(one->reason));
     table.rows.push_back(std::move(row));
+  }
+  table.total = table.rows.size();
+  return table;
+}
+
+DataTable history_table(const TimeHistory& history) {
+  DataTable table{
+      "table-history",
+      "Times of each case, by the date of the record",
+      {"case", "device", "date", "commit", "record", "time", "95 % interval", "level", "change"},
+      false};
+  for (const CaseHistory& one : history.cases) {
+    for (const HistoryPoint& point : one.points) {
+      DataRow row{"", one.kernel, "", {}};
+      row.cells = {text_cell(one.case_id),  text_cell(one.where), text_cell(point.date),
+                   text_cell(point.commit), text_cell(point.run), time_cell(point.time_us)};
+      row.cells.push_back(text_cell(fmt::format("{} to {}", format_time_us(point.ci95_low_us),
+                                                format_time_us(point.ci95_high_us))));
+      row.cells.push_back(time_cell(point.level_us));
+      row.cells.push_back(point.change ? DataCell{change_text(*point.change), point.change}
+                                       : text_cell("none"));
+      table.rows.push_back(std::move(row));
+    }
   }
   table.total = table.rows.size();
   return table;

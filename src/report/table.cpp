@@ -198,7 +198,8 @@ void write_reasons(Writer& writer, const Record& record) {
 
 }  // namespace
 
-std::string render_table(const Record& record, const TableOptions& options) {
+std::string render_table(const Record& record, const TableOptions& options,
+                         std::string_view noise) {
   Writer writer(options);
   write_header(writer, record);
   const Pivot grid = pivot(record);
@@ -208,6 +209,7 @@ std::string render_table(const Record& record, const TableOptions& options) {
   for (const std::string& sentence : summary_sentences(grid)) {
     writer.wrapped("Summary  " + sentence, 9, "1");
   }
+  if (!noise.empty()) writer.wrapped(fmt::format("Noise  {}", printable(noise, 1000)), 7, "1");
   for (const Warning& warning : warnings(record)) {
     writer.wrapped(fmt::format("WARN  {}: {}", warning.what, warning.action), 6, "33");
   }

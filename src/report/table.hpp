@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/record.hpp"
 
@@ -13,7 +14,9 @@ struct TableOptions {
   bool ascii = false;  // no characters beyond ASCII
 };
 
-// Ends with a newline. The same record and options give the same bytes.
-std::string render_table(const Record& record, const TableOptions& options);
+// Ends with a newline. The same record and options give the same bytes. `noise` says how small a
+// change can be seen, after the summary; "" for nothing.
+std::string render_table(const Record& record, const TableOptions& options,
+                         std::string_view noise = {});
 
 }  // namespace rooflash

@@ -46,6 +46,49 @@ RecordComparison made_up_comparison(const Record& record) {
   return comparison;
 }
 
+// Some of the rows have a least change that is found, the others a reason.
+void add_detectable(ReportRun& run) {
+  for (std::size_t i = 0; i < run.record->rows.size(); ++i) {
+    run.detectable.push_back(i % 3 == 0 ? Detectable{0.004 * static_cast<double>(i % 7 + 1), {}}
+                                        : Detectable{{}, "needs 5 rounds, has <1>"});
+  }
+}
+
+// Twelve nights of every measured case: every fifth became slower at the sixth night and faster
+// again at the tenth.
+TimeHistory made_up_history(const Record& record) {
+  TimeHistory history;
+  history.threshold = 0.02;
+  int i = 0;
+  for (const Row& row : record.rows) {
+    if (row.status != Status::ok || row.simulated) continue;
+    CaseHistory one;
+    one.case_id = row.case_id;
+    one.where = row.gpu + ", 132 SMs, cold L2, burst power";
+    one.kernel = row.kernel;
+    one.problem = row.problem;
+    const bool changes = i++ % 5 == 0;
+    for (int night = 0; night < 12; ++night) {
+      const double level = row.time_us->median * (changes && night >= 5 && night < 9 ? 1.08 : 1);
+      HistoryPoint point;
+      point.date = "2026-01-" + std::to_string(night + 10) + "T02:00:00Z";
+      point.commit = "abc" + std::to_string(night);
+      point.run = "night " + std::to_string(night);
+      point.time_us = level * (1 + 0.003 * std::sin(7.0 * night));
+      point.ci95_low_us = point.time_us * 0.996;
+      point.ci95_high_us = point.time_us * 1.003;
+      point.level_us = level;
+      if (changes && (night == 5 || night == 9)) {
+        point.change = night == 5 ? 1.08 : 1 / 1.08;
+        ++history.changes;
+      }
+      one.points.push_back(point);
+    }
+    history.cases.push_back(std::move(one));
+  }
+  return history;
+}
+
 // Decode at one query and prefill at 64k: intensities at both ends of the chart.
 Record extreme_record() {
   Record record = fixture::empty_record();
@@ -76,6 +119,16 @@ int main(int argc, char** argv) {
     records.push_back(fixture::sweep_record(false));
     options.comparisons.push_back(made_up_comparison(records.front()));
   }
+  if (kind == "history") {
+    records.push_back(fixture::sweep_record(false));
+    options.history = made_up_history(records.front());
+  }
+  if (kind == "many" || kind == "thinned") records.push_back(fixture::large_record(2000));
+  if (kind == "thinned") options.max_points = 50;
+  if (kind == "parts") {
+    records.push_back(fixture::sweep_record(true));
+    options.sections = {"roofline", "noise"};
+  }
   if (kind == "showcase") records.push_back(fixture::showcase_record());
   if (kind == "extreme") records.push_back(extreme_record());
   if (kind == "hostile") records.push_back(fixture::hostile_record());
@@ -87,6 +140,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::ofstream out(argv[2], std::ios::binary);
-  out << (kind == "csv" ? render_csv(records.front()) : html_report(records, options));
+  std::vector<ReportRun> runs = report_runs(records);
+  for (ReportRun& run : runs) add_detectable(run);
+  out << (kind == "csv" ? render_csv(records.front()) : html_report(runs, options));
   return out.flush() ? 0 : 1;
 }

@@ -24,14 +24,18 @@ import zlib
 import chromium
 
 OPTIONS = argparse.Namespace()
-PARTS = ("header", ".controls", "#summary", "#roofline", "#throughput", "#speedup", "#bytes",
+PARTS = ("header", ".controls", "#summary", "#roofline", "#throughput", "#speedup", "#memory",
          "#accuracy", "#advice", "#noise", "#model", "#comparison", "#cases", "#environment",
          "#method")
 
 
-def embedded_records(html):
+def embedded_data(html):
     block = re.search(r'<script type="text/plain" id="data">(.*?)</script>', html, re.S)
-    return json.loads(zlib.decompress(base64.b64decode(block.group(1))))["records"]
+    return json.loads(zlib.decompress(base64.b64decode(block.group(1))))
+
+
+def embedded_records(html):
+    return embedded_data(html)["records"]
 
 
 def hbm_bytes(row):
@@ -152,12 +156,13 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(self.count("[data-chart=roofline] svg"), len(dtypes))
         self.assertEqual(self.count("[data-chart=roofline] .datasheet"), len(dtypes))
         self.assertEqual(self.count("[data-chart=roofline] .ridge"), len(dtypes))
+        self.assertEqual(self.count("[data-chart=roofline] .iso"), 3 * len(dtypes))
         self.check_quiet()
 
     def test_tables_of_the_script_equal_those_of_the_program(self):
         cells = ("Object.fromEntries([...document.querySelectorAll('table')].map((t) => [t.id, "
                  "[...t.tBodies[0].rows].map((r) => [...r.cells].map((c) => c.textContent))]))")
-        for kind in ("sweep", "showcase", "two", "hostile", "extreme"):
+        for kind in ("sweep", "showcase", "two", "history", "hostile", "extreme"):
             with self.subTest(kind=kind):
                 path = self.make(kind)
                 self.page.call("Emulation.setScriptExecutionDisabled", value=True)
@@ -236,7 +241,7 @@ class ReportTest(unittest.TestCase):
         })()"""
         for width in (1280, 390):
             self.page.viewport(width, 900)
-            for kind in ("sweep", "showcase", "two", "extreme"):
+            for kind in ("sweep", "showcase", "two", "history", "extreme"):
                 self.load(kind)
                 with self.subTest(kind=kind, width=width):
                     self.assertEqual(self.page.evaluate(overlaps), [])
@@ -524,6 +529,104 @@ class ReportTest(unittest.TestCase):
             "document.querySelector('[data-chart=comparison-1] svg').textContent"))
         self.type_filter("kernel:fa2 dtype:bf16")
         self.assertLess(self.count("[data-chart=comparison-1] .forest"), drawn)
+        self.check_quiet()
+
+    def test_lines_of_equal_efficiency_are_shares_of_the_roof(self):
+        self.load("sweep")
+        # The flat parts of the lines, in pixels of a logarithmic axis: 100, 50, 25, 10 %.
+        heights = self.page.evaluate(
+            "(() => { const svg = document.querySelector('[data-chart=roofline] svg');"
+            "return ['.roof', '.iso:nth-child(1)', '.iso:nth-child(2)', '.iso:nth-child(3)'].map("
+            "(s) => Number(svg.querySelector(s).getAttribute('d').split(',').pop())); })()")
+        decade = (heights[3] - heights[0])
+        for height, share in zip(heights[1:], (0.5, 0.25, 0.1)):
+            self.assertAlmostEqual((height - heights[0]) / decade, -math.log10(share), delta=1e-3)
+        labels = self.page.evaluate(
+            "[...document.querySelector('[data-chart=roofline] svg').querySelectorAll('.minor')]"
+            ".map((t) => t.textContent)")
+        self.assertEqual(labels, ["50 %", "25 %", "10 %"])
+
+    def test_a_history_draws_every_record_and_its_changes(self):
+        html = self.load("history")
+        data = embedded_data(html)
+        cases = data["history"]
+        changes = [point["change"] for one in cases for point in one["points"] if point["change"]]
+        self.assertGreater(len(changes), 10)
+        self.page.evaluate(
+            "for (let b; (b = document.querySelector('#history .more-figures:not([hidden])'));) "
+            "b.click()")
+        self.settle()
+        self.assertEqual(self.count("[data-chart=history] svg"), len(cases))
+        self.assertEqual(self.marks("history"), sum(len(one["points"]) for one in cases))
+        self.assertEqual(self.count("[data-chart=history] .rule"), len(changes))
+        texts = self.page.evaluate("document.querySelector('[data-chart=history]').textContent")
+        self.assertEqual(texts.count("slower +8.0 %"), sum(c > 1 for c in changes))
+        self.assertEqual(texts.count("faster -7.4 %"), sum(c < 1 for c in changes))
+        # The filter and the legend act on it, and so they do on its table.
+        self.type_filter("kernel:fa2 dtype:bf16")
+        wanted = [one for one in cases
+                  if one["kernel"] == "fa2" and one["problem"]["dtype"] == "bf16"]
+        self.assertEqual(self.count("[data-chart=history] figure:not([hidden])"), len(wanted))
+        self.open_tables()
+        self.assertEqual(self.table_rows("table-history"),
+                         min(500, sum(len(one["points"]) for one in wanted)))
+        self.check_quiet()
+
+    def test_a_page_of_some_sections_holds_these_alone(self):
+        html = self.load("parts")
+        self.assertEqual(self.page.evaluate(
+            "[...document.querySelectorAll('section')].map((s) => s.id)"), ["roofline", "noise"])
+        self.assertEqual(self.page.evaluate(
+            "[...document.querySelectorAll('nav a')].map((a) => a.textContent)"),
+            ["Roofline", "Noise"])
+        self.assertEqual(self.marks("roofline"),
+                         sum(bool(hbm_bytes(row)) for row in timed_rows(html)))
+        # No link leads nowhere, with scripts or without.
+        ids = set(re.findall(r'id="([^"]+)"', html))
+        self.assertEqual([a for a in re.findall(r'href="#([^"]+)"', html) if a not in ids], [])
+        self.open_tables()
+        self.assertEqual(self.count("#table-noise tbody a"), 0)
+        # Marks are named all the same; there is no case to open.
+        self.page.evaluate("document.querySelector('[data-chart=roofline] svg').focus()")
+        self.press("ArrowRight")
+        self.press("Enter")
+        self.type_filter("kernel:fa2")
+        self.page.evaluate("document.getElementById('reset').click()")
+        self.settle()
+        self.load("parts", "#case=x@0:0&baseline=fa2&filter=kernel%3Afa2")
+        self.check_quiet()
+
+    def test_thinned_charts_say_so_and_keep_their_extremes(self):
+        ends = ("(() => { const at = [...document.querySelectorAll('[data-chart=roofline] figure')]"
+                ".map((f) => [...f.querySelectorAll('svg > g:not(.key) .mark')].flatMap((m) => "
+                "[...m.getAttribute('d').matchAll(/M([0-9.]+),([0-9.]+)/g)].map((p) => "
+                "[Number(p[1]), Number(p[2])]))); return at.map((p) => [d3.extent(p, (q) => q[0]), "
+                "d3.extent(p, (q) => q[1])]); })()")
+        self.load("many")
+        whole = self.page.evaluate(ends)
+        html = self.load("thinned")
+        timed = timed_rows(html)
+        self.assertEqual(self.page.evaluate(ends), whole)
+        groups = {}
+        for row in timed:
+            groups.setdefault((row["device"], row["problem"]["dtype"]), []).append(row)
+        figures = "document.querySelectorAll('[data-chart=roofline] figure')"
+        self.assertEqual(self.page.evaluate(f"{figures}.length"), len(groups))
+        drawn = self.page.evaluate(
+            f"[...{figures}].map((f) => d3.sum(f.querySelectorAll('.mark'), "
+            "(m) => Number(m.dataset.n || 0)))")
+        notes = self.page.evaluate(
+            f"[...{figures}].map((f) => f.querySelector('.offframe').textContent)")
+        sizes = sorted(len(rows) for rows in groups.values())
+        self.assertGreater(sizes[-1], 50)
+        self.assertLessEqual(max(drawn), 50)
+        self.assertEqual(sum("--max-points" in note for note in notes),
+                         sum(size > 50 for size in sizes))
+        self.open_tables()
+        self.page.evaluate(
+            "[...document.getElementById('table-roofline').closest('details')"
+            ".querySelectorAll('.more button')].find((b) => b.textContent === 'Show all').click()")
+        self.assertEqual(self.table_rows("table-roofline"), len(timed))
         self.check_quiet()
 
     def test_ten_thousand_rows_open_and_filter_fast(self):

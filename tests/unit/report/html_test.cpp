@@ -1,4 +1,5 @@
 #include "report/html.hpp"
+#include "report/html_data.hpp"
 
 #include <gtest/gtest.h>
 #include <cstdint>
@@ -38,7 +39,7 @@ std::string_view between(std::string_view text, std::string_view open, std::stri
 }
 
 std::string report(const Record& record) {
-  return html_report({&record, 1}, {});
+  return html_report(report_runs({&record, 1}), {});
 }
 
 // The records that the page embeds.
@@ -139,7 +140,7 @@ TEST(Html, SaysWhyHbmBytesCanBeBelowTheCompulsory) {
 
 TEST(Html, RowsBeyondTheStaticOnesAreCounted) {
   const Record record = fixture::sweep_record(false);
-  const std::string page = html_report({&record, 1}, {.static_rows = 28});
+  const std::string page = html_report(report_runs({&record, 1}), {.static_rows = 28});
   const std::string_view table = between(page, "<table id=\"table-detail\"", "</table>");
   EXPECT_EQ(count(table, "<tr data-row="), 7U);
   EXPECT_TRUE(contains(page, std::to_string(record.rows.size() - 7) + " more rows need scripts."));
@@ -185,7 +186,7 @@ TEST(Html, ShowsComparisonsThatItIsGiven) {
   one.base_us = 100;
   one.new_us = 106.2;
   comparison.cases = {one};
-  const std::string page = html_report(records, {.comparisons = {comparison}});
+  const std::string page = html_report(report_runs(records), {.comparisons = {comparison}});
   EXPECT_TRUE(contains(page, "<h3>run 2 against run 1: 1 slower</h3>"));
   EXPECT_TRUE(contains(page, "+6.2 %"));
   EXPECT_TRUE(contains(page, "+5.0 % to +7.0 %"));
@@ -194,8 +195,8 @@ TEST(Html, ShowsComparisonsThatItIsGiven) {
 
 TEST(Html, IsDeterministicAndTakesSeveralRecords) {
   const Record records[] = {fixture::sweep_record(true), fixture::sweep_record(false)};
-  const std::string page = html_report(records, {.title = "A < B", .theme = "dark"});
-  EXPECT_EQ(page, html_report(records, {.title = "A < B", .theme = "dark"}));
+  const std::string page = html_report(report_runs(records), {.title = "A < B", .theme = "dark"});
+  EXPECT_EQ(page, html_report(report_runs(records), {.title = "A < B", .theme = "dark"}));
   EXPECT_TRUE(contains(page, "<title>A &lt; B</title>"));
   EXPECT_TRUE(contains(page, "data-theme=\"dark\""));
   EXPECT_TRUE(contains(page, "@cuda:0.run2") || contains(page, "@cuda_0.run2"));

@@ -275,7 +275,7 @@ TEST(Text, OneIsNoPlural) {
   EXPECT_TRUE(contains(table, "suite one  1 row: 1 ok")) << table;
   EXPECT_TRUE(contains(table, "causal, 1 head  [")) << table;
   EXPECT_TRUE(contains(render_markdown(record), "- 1 row: 1 ok\n"));
-  EXPECT_TRUE(contains(html_report({&record, 1}, {}),
+  EXPECT_TRUE(contains(html_report(report_runs({&record, 1}), {}),
                        ">1 row</span><span class=\"chip good\">1 ok</span>"));
   record.rows.front().problem.heads_q = 2;
   EXPECT_TRUE(contains(render_table(record, {}), "causal, 2 heads on 1 KV head  ["));
@@ -323,7 +323,7 @@ TEST(PaperFlops, AreGivenWhereTheyDifferByOverAThousandth) {
   const std::string markdown = render_markdown(record);
   EXPECT_TRUE(contains(markdown, row.case_id + " | 34.43 GFLOP (the papers count 34.36) |"));
   EXPECT_FALSE(contains(markdown, record.rows[1].case_id));
-  EXPECT_TRUE(contains(html_report({&record, 1}, {}), "(the papers count 34.36)"));
+  EXPECT_TRUE(contains(html_report(report_runs({&record, 1}), {}), "(the papers count 34.36)"));
   row.problem.mask = {MaskKind::window, Align::bottom_right, 63, 0};
   EXPECT_FALSE(paper_flops(row));
   row = made(512, false);
