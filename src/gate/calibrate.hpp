@@ -32,9 +32,10 @@ inline constexpr double kMostProposed = 0.12;
 // needs are left out. No threshold above `most` is proposed.
 std::vector<CaseNoise> calibrate(const Comparison& same, double most = kMostProposed);
 
-// The least change in time that 9 of 10 comparisons find, relative: exp(3.24 e s) - 1, where s is
-// the standard error of the mean logarithm of the ratio, and e = 1.023 the price of Hodges-Lehmann.
-// docs/ci.md derives it. Thresholds and the absolute floor come on top.
+// The least change in time that 9 of 10 comparisons find, relative: exp((t_0.975 + t_0.9) e s) - 1,
+// where s is the standard error of the mean logarithm of the ratio, t are Student's quantiles and e
+// = 1.023 is the price of Hodges-Lehmann. docs/ci.md says more. Thresholds and the absolute floor
+// come on top.
 struct DetectableChange {
   OptDouble change;
   std::string reason;  // where it is unknown
