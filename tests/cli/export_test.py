@@ -6,6 +6,7 @@
 SAMPLES is the folder of committed records. Every format is checked on a measured record, on a
 simulated one and on one whose texts are hostile.
 """
+import base64
 import copy
 import csv
 import io
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 import xml.etree.ElementTree as xml
 
 ROOFLASH = os.path.abspath(sys.argv.pop(1))
@@ -277,35 +279,61 @@ class Export(Records):
                 self.assertGreater(float(value), 0)
         self.assertEqual(len(strict_csv(self.export("otava-csv", self.hostile)[0])), 2)
 
+    # The keys of each phase of the Trace Event Format that is used, with their types.
+    TRACE_KEYS = {
+        "M": {"ph": str, "name": str, "pid": int, "tid": int, "args": dict},
+        "X": {"ph": str, "name": str, "cat": str, "pid": int, "tid": int, "ts": (int, float),
+              "dur": (int, float), "args": dict},
+        "C": {"ph": str, "name": str, "pid": int, "tid": int, "ts": (int, float), "args": dict}}
+
+    def nanoseconds(self, us):
+        """Times are microseconds, and whole nanoseconds, which is what viewers keep."""
+        self.assertNotIsInstance(us, bool)
+        self.assertGreaterEqual(us, 0)
+        self.assertAlmostEqual(us * 1000, round(us * 1000), delta=1e-3)
+        return round(us * 1000)
+
     def check_trace(self, text):
         trace = strict_json(text)
-        slices, names, counters = {}, {}, []
+        self.assertEqual(set(trace), {"displayTimeUnit", "otherData", "traceEvents"})
+        self.assertIn(trace["displayTimeUnit"], ("ms", "ns"))
+        self.assertRegex(trace["otherData"]["start_unix_us"], r"^\d+$")
+        slices, names, counters, last, longest = {}, {}, [], 0, {}
         for event in trace["traceEvents"]:
-            self.assertIn(event["ph"], "MXC")
-            self.assertIsInstance(event["pid"], int)
-            self.assertIsInstance(event["tid"], int) if event["name"] != "process_name" else None
+            keys = dict(self.TRACE_KEYS[event["ph"]])
+            if event["name"] == "process_name":
+                del keys["tid"]
+            self.assertEqual(set(event), set(keys))
+            for key, kind in keys.items():
+                self.assertIsInstance(event[key], kind)
             if event["ph"] == "M":
+                self.assertIn(event["name"], ("process_name", "thread_name"))
+                self.assertEqual(set(event["args"]), {"name"})
+                self.assertIsInstance(event["args"]["name"], str)
+                self.assertEqual((last, slices), (0, {}), "names come first")
+                self.assertNotIn((event["pid"], event.get("tid")), names)
                 names[event["pid"], event.get("tid")] = event["args"]["name"]
                 continue
-            self.assertGreaterEqual(event["ts"], 0)
+            start = self.nanoseconds(event["ts"])
+            self.assertGreaterEqual(start, last, "events are in the order of time")
+            last = start
+            self.assertIn((event["pid"], None), names)
+            self.assertIn((event["pid"], event["tid"]), names)
             if event["ph"] == "X":
-                self.assertGreaterEqual(event["dur"], 0)
+                end = start + self.nanoseconds(event["dur"])
+                # Slices of a thread nest or follow each other; else a viewer drops them.
+                open_ends = longest.setdefault((event["pid"], event["tid"]), [])
+                while open_ends and open_ends[-1] <= start:
+                    open_ends.pop()
+                if open_ends:
+                    self.assertLessEqual(end, open_ends[-1])
+                open_ends.append(end)
                 slices.setdefault((event["pid"], event["tid"]), []).append(event)
             else:
-                self.assertEqual(len(event["args"]), 1)
-                self.assertIsInstance(list(event["args"].values())[0], (int, float))
+                (value,) = event["args"].values()
+                self.assertIsInstance(value, (int, float))
+                self.assertNotIsInstance(value, bool)
                 counters.append(event)
-        # Slices of a thread nest or follow each other; else a viewer drops them.
-        for track in slices.values():
-            open_ends = []
-            for event in sorted(track, key=lambda event: (event["ts"], -event["dur"])):
-                while open_ends and open_ends[-1] <= event["ts"] + 1e-3:
-                    open_ends.pop()
-                end = event["ts"] + event["dur"]
-                if open_ends:
-                    self.assertLessEqual(end, open_ends[-1] + 1e-3)
-                open_ends.append(end)
-            self.assertIn((track[0]["pid"], track[0]["tid"]), names)
         return slices, names, counters
 
     def test_chrome_trace_of_a_simulated_run(self):
@@ -336,7 +364,8 @@ class Export(Records):
             for _ in row["time_us"]["samples"]:
                 launch = next(launches)
                 self.assertGreaterEqual(launch["ts"], phase["ts"])
-                self.assertLessEqual(launch["ts"] + launch["dur"], phase["ts"] + phase["dur"])
+                self.assertLessEqual(launch["ts"] + launch["dur"],
+                                     phase["ts"] + phase["dur"] + 1e-6)
         self.assertEqual(sum(event["name"] == "power" for event in counters),
                          2 * len(self.record["rows"]))
 
@@ -369,7 +398,8 @@ class Export(Records):
         taken = sum(len(row["time_us"]["samples"]) for row in record["rows"][:2])
         self.assertEqual(len(launches), taken)
         self.assertEqual(launches[0]["ts"], 100.5)
-        self.assertEqual(launches[0]["dur"], record["rows"][0]["time_us"]["samples"][0])
+        self.assertAlmostEqual(launches[0]["dur"], record["rows"][0]["time_us"]["samples"][0],
+                               delta=1e-3)
         self.assertEqual(names[1, None], "cuda:0 NVIDIA H200")
         self.assertEqual(sum(event["name"] == "power" for event in counters), 4)
         self.assertEqual(sum(event["name"] == "SM clock" for event in counters), taken)
@@ -449,6 +479,40 @@ class History(Records):
         self.assertEqual([point["date"] for point in series["points"]],
                          [f"2026-02-{day:02}T00:00:00Z" for day in range(1, 13)])
         self.assertEqual(series["changes"][0]["records_before"], 8)
+
+    def test_the_report_shows_the_same_changes(self):
+        page = self.path("history.html")
+        records = [f"{self.records}/{'more/' if day % 2 else ''}{day}.json" for day in range(1, 13)]
+        records[0] = "first=" + records[0]
+        code, _, err = self.run_command("report", *records, "-q", "-o", page)
+        self.assertEqual((code, err), (0, ""))
+        with open(page, encoding="utf-8") as file:
+            html = file.read()
+        block = re.search(r'<script type="text/plain" id="data">(.*?)</script>', html, re.S)
+        shown = json.loads(zlib.decompress(base64.b64decode(block.group(1))))["history"]
+        _, out, _ = self.run_command("history", self.records, "--format", "json")
+        series = {one["case"]: one for one in strict_json(out)["series"]}
+        self.assertEqual(len(shown), len(series))
+        self.assertEqual(shown[0]["case"], self.moved)  # what changed comes first
+        for one in shown:
+            told = series[one["case"]]
+            self.assertEqual([point["time_us"] for point in one["points"]],
+                             [point["time_us"] for point in told["points"]])
+            changes = [point for point in one["points"] if point["change"] is not None]
+            self.assertEqual([(point["date"], point["change"]) for point in changes],
+                             [(change["date"], change["ratio"]) for change in told["changes"]])
+            self.assertEqual([point["level_us"] for point in changes],
+                             [change["after_us"] for change in told["changes"]])
+        self.assertEqual([point["run"] for point in shown[0]["points"]][:2], ["first", "run 2"])
+        self.assertIn("1 change of 2 % or more in 12 cases.", html)
+        # One record that has no date: no history, and a reason.
+        undated = copy.deepcopy(self.record)
+        undated["environment"]["date"] = "yesterday"
+        undated = self.write("undated-report.json", undated)
+        code, _, err = self.run_command("report", *records[1:3], undated, "-q", "-o", page)
+        self.assertEqual((code, err), (0, ""))
+        with open(page, encoding="utf-8") as file:
+            self.assertIn("No history: run 3: environment.date: &quot;yesterday&quot;", file.read())
 
     def test_broken_files_are_named_and_skipped(self):
         broken = self.path("broken.json")
