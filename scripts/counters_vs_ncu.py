@@ -3,9 +3,10 @@
 
     counters_vs_ncu.py --build build [--suite counters] [--cost-suite peers-fwd] -o FILE.json
 
-Both count three times, cold, with neither caches nor clocks controlled by ncu. For each case the file
-holds all six counts; `scripts/readme_table.py` makes the table of docs/measuring.md from it. Exit code
-1 where a median differs by more than 1 % (3 % for HBM writes) and by more than either tool's own spread.
+Both count three times, cold, with neither caches nor clocks controlled by ncu; what it costs is taken
+three times too, in turns. For each case the file holds all six counts; `scripts/readme_table.py` makes the
+table of docs/measuring.md from it. Exit code 1 where a median differs by more than 1 % (3 % for HBM writes)
+and by more than either tool's own spread.
 """
 
 import argparse
@@ -90,13 +91,15 @@ def ncu_counts(rooflash, suite, cases, folder):
 
 
 def cost(rooflash, suite, folder):
-    """Seconds of the same cases with and without counting, by rooflash and by ncu."""
-    seconds = {"suite": suite}
-    for name, flags in (("run_counters", []), ("run", ["--counters", "none"]),
-                        ("run_profile", ["--profile"])):
-        _, seconds[name] = run([rooflash, "run", "--suite", suite, "-q", "-o", folder / "cost.json",
-                                *flags])
-    _, seconds["ncu_run_profile"] = ncu(rooflash, suite, ONE_PASS, folder / "cost.json")
+    """Seconds of the same cases with and without counting, by rooflash and by ncu, in turns."""
+    seconds = {"suite": suite, "run_counters": [], "run": [], "run_profile": [], "ncu_run_profile": []}
+    for _ in range(REPEATS):
+        for name, flags in (("run_counters", []), ("run", ["--counters", "none"]),
+                            ("run_profile", ["--profile"])):
+            _, spent = run([rooflash, "run", "--suite", suite, "-q", "-o", folder / "cost.json", *flags])
+            seconds[name].append(spent)
+        _, spent = ncu(rooflash, suite, ONE_PASS, folder / "cost.json")
+        seconds["ncu_run_profile"].append(spent)
     return seconds
 
 
@@ -131,7 +134,8 @@ def main():
             if difference > max(limit, spread(own), spread(theirs)):
                 faults += 1
                 print(f"{case}: {name}: {own} and ncu's {theirs}")
-    seconds = result["cost_seconds"]
+    seconds = {name: statistics.median(values) for name, values in result["cost_seconds"].items()
+               if name != "suite"}
     added = seconds["run_counters"] - seconds["run"]
     ncu_added = seconds["ncu_run_profile"] - seconds["run_profile"]
     print(f"{len(cases)} cases, {faults} figures apart; counters add {added:.1f} s to "
