@@ -78,7 +78,7 @@ function addFigure(container, spec) {
 
 // On paper columns are narrow: charts are drawn for them, so that their text stays readable.
 let printing = false;
-const printWidth = (figure) => figure.node.parentNode.matches(".wide, .single, .samples") ? 640 : 430;
+const printWidth = (figure) => figure.node.parentNode.matches(".wide, .chart.single, .samples") ? 640 : 430;
 
 function drawFigure(figure) {
   figure.dirty = false;

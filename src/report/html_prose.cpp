@@ -96,7 +96,7 @@ std::string summary_html(std::span<const ReportRun> runs) {
     }
     out += "</ul>\n<ul class=\"warnings\">";
     for (const Warning& warning : warnings(*runs[i].record)) {
-      out += fmt::format("<li><strong>WARN</strong> {}{}. <em>{}</em></li>", run_name(runs, i),
+      out += fmt::format("<li><strong>WARN</strong> {}{}: <em>{}</em></li>", run_name(runs, i),
                          escape_html(shortened(warning.what)), escape_html(warning.action));
     }
     out += "</ul>\n";

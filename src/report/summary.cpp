@@ -55,19 +55,28 @@ std::map<std::string, int> count_wins(const std::vector<Times>& lines) {
   return wins;
 }
 
+// Why a row has no place in the ranking.
+std::string unranked_word(const Row& row) {
+  if (row.status != Status::ok) return std::string(status_word(row.status));
+  return has_flag(row, "implausible") ? "implausible" : "not timed";
+}
+
 }  // namespace
 
 std::vector<Ranking> rank_kernels(const Pivot& pivot) {
   using Key = std::tuple<std::string, Pass, DType>;
   std::map<Key, std::vector<Times>> lines;
   std::map<Key, std::map<std::string, Ratio>> tflops;
+  std::map<Key, std::map<std::string, std::map<std::string, int>>> unranked;
   for (const Group& group : pivot.groups) {
     const Key key{group.device, group.problem->pass, group.problem->dtype};
     for (const Line& line : group.lines) {
       lines[key].push_back(times_of(group, line));
       for (std::size_t i = 0; i < line.cells.size(); ++i) {
         const Row* row = line.cells[i].row;
-        if (!row || !is_ranked(*row) || row->derived.tflops.value_or(0) <= 0) continue;
+        if (!row) continue;
+        if (!is_ranked(*row)) ++unranked[key][group.kernels[i]][unranked_word(*row)];
+        if (!is_ranked(*row) || row->derived.tflops.value_or(0) <= 0) continue;
         Ratio& mean = tflops[key][group.kernels[i]];
         mean.log_sum += std::log(*row->derived.tflops);
         ++mean.cases;
@@ -95,6 +104,7 @@ std::vector<Ranking> rank_kernels(const Pivot& pivot) {
         rank.contested += line.size() > 1 && line.contains(*kernel);
       }
       rank.wins = wins[*kernel];
+      rank.unranked = unranked[key][*kernel];
       rank.geomean_tflops = mean->second.value();
       const Ratio over = ratio(times, slowest, *kernel);
       if (over.cases && slowest != *kernel) rank.speedup = over.value();

@@ -1,6 +1,7 @@
 // What a record says in a few sentences: which kernel is faster, and what to mind.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct Ranking {
   int ranked = 0;  // problems with a time
   int wins = 0;    // of those where another kernel has a time too
   int contested = 0;
+  std::map<std::string, int> unranked;  // problems without a ranked time, by why: "OOM", "n/s"
   double geomean_tflops = 0;
   OptDouble speedup;  // geomean over the slowest kernel, on common problems
   int common = 0;     // problems behind `speedup`

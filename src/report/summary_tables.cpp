@@ -1,6 +1,7 @@
 #include "report/summary_tables.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -31,11 +32,11 @@ double size_of(const ComparedCase& one) {
 }  // namespace
 
 DataTable ranking_table(std::span<const ReportRun> runs) {
-  DataTable table{
-      "table-ranking",
-      "Geometric means over the problems that ran; wins among problems with a rival",
-      {"kernel", "device", "pass", "dtype", "TFLOPS (geomean)", "fastest in", "speed-up (geomean)"},
-      false};
+  DataTable table{"table-ranking",
+                  "Geometric means over the problems that ran; wins among problems with a rival",
+                  {"kernel", "device", "pass", "dtype", "TFLOPS (geomean)", "fastest in",
+                   "speed-up (geomean)", "without a result"},
+                  false};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Pivot grid = pivot(*runs[i].record);
     for (const Ranking& rank : rank_kernels(grid)) {
@@ -49,6 +50,12 @@ DataTable ranking_table(std::span<const ReportRun> runs) {
       } else if (rank.kernel != rank.slowest) {
         speedup = text_cell("n/a: no common case");
       }
+      std::vector<std::string> reasons;
+      int unranked = 0;
+      for (const auto& [word, count] : rank.unranked) {
+        reasons.push_back(fmt::format("{} {}", count, word));
+        unranked += count;
+      }
       table.rows.push_back(
           {"",
            rank.kernel,
@@ -60,7 +67,9 @@ DataTable ranking_table(std::span<const ReportRun> runs) {
             {fmt::format("{} (n = {})", significant(rank.geomean_tflops), rank.ranked),
              rank.geomean_tflops},
             {fmt::format("{} of {}", rank.wins, rank.contested), static_cast<double>(rank.wins)},
-            std::move(speedup)}});
+            std::move(speedup),
+            {reasons.empty() ? "none" : fmt::format("{}", fmt::join(reasons, ", ")),
+             static_cast<double>(unranked)}}});
     }
   }
   table.total = table.rows.size();

@@ -166,6 +166,46 @@ TEST(Html, ShowsTheRoofsInsideTheGpuWhereTheyWereMeasured) {
   EXPECT_FALSE(contains(report(fixture::sweep_record(true)), "launch costs"));
 }
 
+TEST(Html, RankingSaysWhatHasNoResult) {
+  const std::string page = report(fixture::sweep_record(false));
+  const std::string_view table = between(page, "<table id=\"table-ranking\"", "</table>");
+  EXPECT_TRUE(contains(table, ">1 WRONG</td>"));
+  EXPECT_TRUE(contains(table, ">1 OOM, 1 T/O</td>"));
+  EXPECT_TRUE(contains(table, ">none</td>"));
+}
+
+TEST(Html, HasTheSectionsAskedForAlone) {
+  const Record record = fixture::sweep_record(false);
+  const std::vector<std::string> names = section_names();
+  EXPECT_EQ(names.front(), "summary");
+  EXPECT_EQ(names.back(), "method");
+  const std::string all = report(record);
+  EXPECT_EQ(count(all, "<section id="), names.size() - 1);  // there is no history
+  for (const std::string& name : names) {
+    const std::string page = html_report(report_runs({&record, 1}), {.sections = {name}});
+    EXPECT_EQ(count(page, "<section id="), 1U) << name;
+    EXPECT_EQ(count(page, "</section>"), 1U) << name;
+    EXPECT_TRUE(contains(page, "<section id=\"" + name + "\"")) << name;
+    EXPECT_EQ(count(between(page, "<nav", "</nav>"), "<a "), 1U) << name;
+    EXPECT_TRUE(contains(page, "class=\"skip\" href=\"#" + name + "\"")) << name;
+    EXPECT_FALSE(contains(page, "{{")) << name;
+  }
+}
+
+TEST(Html, NamesRunsByTheirLabelsAndEscapesThem) {
+  const Record records[] = {fixture::sweep_record(false), fixture::sweep_record(false)};
+  std::vector<ReportRun> runs = report_runs(records);
+  runs[0].name = "<old>";
+  runs[1].detectable.push_back({0.0123, {}});
+  runs[1].detectable.push_back({{}, "needs <5>"});
+  const std::string page = html_report(runs, {});
+  EXPECT_TRUE(contains(page, "<strong>&lt;old&gt;</strong>"));
+  EXPECT_TRUE(contains(page, "<strong>run 2</strong>"));
+  EXPECT_FALSE(contains(page, "<old>"));
+  EXPECT_TRUE(contains(page, "1.23 %</td>"));
+  EXPECT_TRUE(contains(page, "n/a: needs &lt;5&gt;"));
+}
+
 TEST(Html, ShowsComparisonsThatItIsGiven) {
   const Record records[] = {fixture::sweep_record(false), fixture::sweep_record(false)};
   RecordComparison comparison;
