@@ -73,6 +73,7 @@ function fillCase() {
     ["fastest", show(row, "time_us", time && time.min, formatTime)],
     ["samples", time ? `${time.n}, ended by ${time.stopped_by}` : missingCell(row, "time_us")],
     ["how", time ? `${time.timer} timer, ${time.l2} L2, ${time.power}` : missingCell(row, "time_us")],
+    ["least change found", [detectableCell(item)].flat()[0]],
     ["cycles", show(row, "cycles", row.cycles.median, (v) => Math.round(v).toLocaleString("en-US"))],
     ["predicted", show(row, "model.predicted_time_us", m.predicted_time_us, formatTime)],
   ]);

@@ -196,6 +196,9 @@ std::string method_html(std::span<const ReportRun> runs) {
         distinct(runs,
                  [](const Row& row) { return std::string(to_string(row.problem.distribution)); })},
        {"time", "median of all samples of a row; its 95 % interval; no sample is dropped"},
+       {"least change found",
+        "the change in time that 9 of 10 comparisons with as many rounds of another record of the "
+        "same noise would tell from none; needs 5 rounds"},
        {"TFLOPS", "model FLOPs over median time (10^12 per second)"},
        {"hardware TFLOPS", "tensor operations counted over median time"},
        {"compulsory bytes",

@@ -177,6 +177,39 @@ class Robustness(unittest.TestCase):
             self.assertEqual({row["status"] for row in record["rows"]}, {"ok", "not_run"})
             self.check_resumed(row_lines(self.journal), *SLOW)
 
+    def test_the_run_before_is_kept_whatever_ends_this_one(self):
+        self.environment["XDG_STATE_HOME"] = self.folder
+        runs = os.path.join(self.folder, "rooflash", "runs")
+        self.journal = os.path.join(runs, "last.json.journal")
+
+        def kept():
+            found = []
+            for name in ("last.json", "last-1.json", "last-2.json", "last-3.json"):
+                path = os.path.join(runs, name)
+                if os.path.exists(path):
+                    with open(path, encoding="utf-8") as file:
+                        record = json.load(file)
+                    found.append((len(record["rows"]), record["complete"]))
+            return found
+
+        self.assertEqual(self.run_to_end(*SHAPE, "--kernel", "naive", "--seqlen", "16")[0], 0)
+        self.assertEqual(kept(), [(1, True)])
+        process = self.start(*SLOW)
+        self.wait_for_rows(2)
+        process.kill()
+        process.communicate()
+        self.assertEqual(kept(), [(1, True)])
+        self.assertEqual(self.run_to_end(*SLOW, "--resume")[0], 0)
+        self.assertEqual(kept(), [(SLOW_CASES, True), (1, True)])
+        process = self.start(*SLOW)
+        self.wait_for_rows(2)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
+        self.assertEqual(kept(), [(SLOW_CASES, False), (SLOW_CASES, True), (1, True)])
+        # The record of an interrupted run gives way to that of the same run.
+        self.assertEqual(self.run_to_end(*SLOW, "--resume")[0], 0)
+        self.assertEqual(kept(), [(SLOW_CASES, True), (SLOW_CASES, True), (1, True)])
+
     def test_ignored_signals_stay_ignored(self):
         """nohup ignores SIGHUP, and a shell without job control the SIGINT of what it puts in the
         background."""
