@@ -112,9 +112,12 @@ function fillCase() {
     ["definition", row.definition_hash],
   ]);
   commandLine(panel, "Reproduce", row.repro);
-  if (!item.sim && row.repro) {
-    commandLine(panel, "Nsight Compute", `ncu --nvtx --nvtx-include "rooflash@timed/" --cache-control none --clock-control none ${row.repro}`);
-  }
+  // Nothing that a shell would take for more than a word.
+  if (item.sim || !/^[\w./=:,@+-]+$/.test(row.case + row.device)) return;
+  const profile = `rooflash profile ${row.case} --device ${row.device}${time && time.l2 === "warm" ? " --l2 warm" : ""}`;
+  commandLine(panel, "What it waits for", profile);
+  commandLine(panel, "Nsight Compute", `${profile} --tool ncu`);
+  commandLine(panel, "Nsight Systems", `${profile} --tool nsys`);
 }
 
 // Each sample in the order taken, against the median and its interval.

@@ -396,6 +396,9 @@ class ReportTest(unittest.TestCase):
         panel = self.page.evaluate("document.getElementById('case').innerText")
         self.assertIn(fastest["case"], panel)
         self.assertIn(fastest["repro"], panel)
+        for tool in ("", " --tool ncu", " --tool nsys"):
+            self.assertIn(f"rooflash profile {fastest['case']} --device {fastest['device']}{tool}",
+                          panel)
         self.assertIn("case=", self.page.evaluate("location.hash"))
         self.page.screenshot(OPTIONS.out / "case.png", "#case")
         self.check_quiet()
