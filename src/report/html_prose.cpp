@@ -42,6 +42,35 @@ std::string run_name(std::span<const ReportRun> runs, std::size_t index) {
   return runs.size() > 1 ? escape_html(runs[index].name) + ": " : "";
 }
 
+// What is said of every run; of many in a box that scrolls, so that the charts are not far away.
+std::string box_of_runs(std::string html, const char* label, std::size_t runs) {
+  constexpr std::size_t kFew = 5;
+  if (runs <= kFew) return html;
+  return fmt::format(
+      "<div class=\"runs\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n{}</div>\n", label,
+      html);
+}
+
+// One line a device that is a model, and in which runs it is.
+std::string simulated_html(std::span<const ReportRun> runs) {
+  std::map<std::string, std::vector<std::string>> names;  // by device
+  for (const ReportRun& run : runs) {
+    for (const std::string& device : simulated_devices(*run.record)) {
+      names[device].push_back(escape_html(run.name));
+    }
+  }
+  std::string out;
+  for (const auto& [device, in] : names) {
+    const std::string where =
+        in.size() == runs.size() ? "" : fmt::format("{}: ", fmt::join(in, ", "));
+    out += fmt::format(
+        "<p class=\"simulated\"><strong>Simulated.</strong> {}{} is a model: no GPU was measured, "
+        "times and bytes are predictions.</p>\n",
+        where, escape_html(shortened(device)));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string default_title(std::span<const ReportRun> runs) {
@@ -67,24 +96,17 @@ std::string default_title(std::span<const ReportRun> runs) {
 
 std::string verdict_html(std::span<const ReportRun> runs, bool has_summary) {
   std::string out;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const Record& record = *runs[i].record;
-    for (const std::string& device : simulated_devices(record)) {
-      out += fmt::format(
-          "<p class=\"simulated\"><strong>Simulated.</strong> {}{} is a model: no GPU was "
-          "measured, times and bytes are predictions.</p>\n",
-          run_name(runs, i), escape_html(shortened(device)));
-    }
-    const Tool& tool = record.tool;
+  for (const ReportRun& run : runs) {
+    const Tool& tool = run.record->tool;
     out += "<p class=\"strip\">";
-    if (runs.size() > 1) out += "<strong>" + escape_html(runs[i].name) + "</strong> ";
-    out += status_chips(record, has_summary);
+    if (runs.size() > 1) out += "<strong>" + escape_html(run.name) + "</strong> ";
+    out += status_chips(*run.record, has_summary);
     out += fmt::format("<span class=\"meta\">{} &middot; rooflash {} {}{}</span></p>\n",
-                       escape_html(shortened(record.environment.date)),
+                       escape_html(shortened(run.record->environment.date)),
                        escape_html(shortened(tool.version)), escape_html(shortened(tool.commit)),
                        tool.dirty ? ", modified" : "");
   }
-  return out;
+  return simulated_html(runs) + box_of_runs(std::move(out), "Records", runs.size());
 }
 
 std::string summary_html(std::span<const ReportRun> runs) {
@@ -101,7 +123,7 @@ std::string summary_html(std::span<const ReportRun> runs) {
     }
     out += "</ul>\n";
   }
-  return out;
+  return box_of_runs(std::move(out), "Summaries", runs.size());
 }
 
 std::string advice_html(std::span<const ReportRun> runs) {

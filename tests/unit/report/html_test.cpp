@@ -206,6 +206,21 @@ TEST(Html, NamesRunsByTheirLabelsAndEscapesThem) {
   EXPECT_TRUE(contains(page, "n/a: needs &lt;5&gt;"));
 }
 
+TEST(Html, NamesSimulatedDevicesOnceAndTheRunsThatHaveThem) {
+  const Record records[] = {fixture::sweep_record(true), fixture::sweep_record(false),
+                            fixture::sweep_record(true)};
+  const std::string_view banner = "<strong>Simulated.</strong> ";
+  const std::string some = html_report(report_runs(records), {});
+  EXPECT_EQ(count(some, banner), 1U);
+  EXPECT_TRUE(contains(some, std::string(banner) + "run 1, run 3: sim:fixture is a model"));
+  EXPECT_FALSE(contains(some, "<div class=\"runs\""));
+  const std::string all = report(records[0]);
+  EXPECT_TRUE(contains(all, std::string(banner) + "sim:fixture is a model"));
+  // What is said of each of many runs scrolls in a box.
+  const std::vector<Record> many(6, records[1]);
+  EXPECT_EQ(count(html_report(report_runs(many), {}), "<div class=\"runs\""), 2U);
+}
+
 TEST(Html, ShowsComparisonsThatItIsGiven) {
   const Record records[] = {fixture::sweep_record(false), fixture::sweep_record(false)};
   RecordComparison comparison;
