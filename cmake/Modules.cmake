@@ -109,7 +109,7 @@ if(ROOFLASH_CUDA)
   target_include_directories(rooflash_cuda PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/kernels)
   target_compile_definitions(rooflash_cuda PRIVATE ROOFLASH_WITH_CUDA $<$<BOOL:${ROOFLASH_SLOWDOWN}>:ROOFLASH_SLOWDOWN>)
   target_compile_options(rooflash_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
-    -lineinfo --expt-relaxed-constexpr -Xptxas=-v,--warn-on-spills>)
+    -lineinfo --expt-relaxed-constexpr --no-compress -Xptxas=-v,--warn-on-spills>)
   target_link_libraries(rooflash_cuda PRIVATE warnings PUBLIC
     rooflash_worker_loop rooflash_kernels rooflash_verify rooflash_measure rooflash_statistics json
     CUDA::cudart_static CUDA::cublas CUDA::cublasLt ${CMAKE_DL_LIBS})

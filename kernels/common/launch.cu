@@ -1,5 +1,6 @@
 #include <string>
 
+#include "common/code_size.hpp"
 #include "common/launch.hpp"
 #include "core/error.hpp"
 
@@ -36,6 +37,9 @@ Resources prepare_kernel(const void* function, int threads, std::int64_t smem_by
   resources.smem_bytes = static_cast<std::int64_t>(attributes.sharedSizeBytes) + smem_bytes;
   resources.threads = threads;
   resources.grid = grid;
+  const char* symbol = nullptr;
+  check_launch(cudaFuncGetName(&symbol, function), "cudaFuncGetName");
+  resources.code_bytes = own_code_bytes(symbol, attributes.binaryVersion);
   if (blocks_per_sm > 0) {
     resources.waves = static_cast<double>(grid) / (static_cast<double>(blocks_per_sm) * sm_count);
   }

@@ -115,9 +115,10 @@ void explain_missing(Row& row) {
                                                     {"smem_bytes", used.smem_bytes.has_value()},
                                                     {"threads", used.threads.has_value()},
                                                     {"grid", used.grid.has_value()},
-                                                    {"waves", used.waves.has_value()},
-                                                    {"code_bytes", used.code_bytes.has_value()}};
+                                                    {"waves", used.waves.has_value()}};
   if (row.simulated) row.missing.try_emplace("resources", "simulated device");
+  explain("resources.code_bytes", used.code_bytes.has_value(),
+          "the executable carries no uncompressed cubin of this kernel");
   for (const auto& [name, has_value] : resources) {
     explain(std::string("resources.") + name, has_value, "the CUDA runtime does not tell");
   }
