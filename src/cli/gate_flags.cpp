@@ -24,10 +24,12 @@ constexpr MeasuringHelp kMeasuring[] = {
     {"--l2", "cold (default) or warm"},
     {"--power", "burst (default) or sustained"},
     {"--counters", "hbm or none; by default of the first round alone"},
+    {"--warmup", "auto (default), such as 20ms, or 10x launches"},
     {"--min-samples", "at least so many samples (default 10x)"},
+    {"--max-samples", "at most so many (default 200x)"},
     {"--max-noise", "stop when the median is known to within this (0.5%)"},
     {"--max-time", "of sampling one case (default 400ms)"},
-    {"--timeout", "of one case, beyond --max-time (default 60s)"},
+    {"--timeout", "of one case, beyond --max-time and --warmup (default 60s)"},
     {"--sram", "SRAM of one SM of a simulated GPU"},
 };
 

@@ -30,7 +30,9 @@ struct RunFlags {
   std::string power = "burst";
   std::string counters = "hbm";
   std::string verify = "on";
+  std::string warmup = "auto";
   std::string min_samples;
+  std::string max_samples;
   std::string max_noise;
   std::string max_time;
   std::string timeout = "60s";
@@ -44,16 +46,58 @@ struct RunFlags {
   bool profile = false;
 };
 
+// Launches of one case; all samples are kept in the record.
+std::int64_t parse_launches(std::string_view text, std::string_view flag) {
+  constexpr std::int64_t kMost = 100'000;
+  const std::int64_t launches = parse_repetitions(text, flag);
+  if (launches > kMost)
+    throw UsageError(fmt::format("{}: {}x is above {}x", flag, launches, kMost));
+  return launches;
+}
+
+void set_warmup(RunOptions& options, const std::string& text) {
+  constexpr std::string_view kFlag = "--warmup";
+  if (text == "auto") return;
+  if (text.empty() || text.front() < '0' || text.front() > '9') {
+    throw UsageError(
+        fmt::format("{}: '{}' is neither auto, a time nor a number of launches", kFlag,
+                    printable(text)),
+        "write auto (until the clock settles), a time such as 20ms, or launches such as 10x");
+  }
+  if (options.power == "sustained") {
+    throw UsageError("--warmup and --power sustained exclude each other",
+                     "under lasting load a case warms up until the clock has settled");
+  }
+  if (text.back() == 'x') {
+    options.warmup_launches = parse_launches(text, kFlag);
+  } else {
+    options.warmup_s = parse_limit(text, kFlag);
+  }
+}
+
+// Where one bound is given, it moves the default of the other.
+void set_samples(RunOptions& options, const std::string& least, const std::string& most) {
+  if (!least.empty()) options.min_samples = parse_launches(least, "--min-samples");
+  if (most.empty()) {
+    options.max_samples = std::max(options.max_samples, options.min_samples);
+    return;
+  }
+  options.max_samples = parse_launches(most, "--max-samples");
+  if (least.empty()) options.min_samples = std::min(options.min_samples, options.max_samples);
+  if (options.max_samples < options.min_samples) {
+    throw UsageError(fmt::format("--max-samples: {}x is below the {}x of --min-samples",
+                                 options.max_samples, options.min_samples));
+  }
+}
+
 RunOptions options_of(const RunFlags& flags, const std::vector<DeviceInfo>& devices) {
   RunOptions options;
   options.l2 = require_choice(flags.l2, "--l2", {"cold", "warm"});
   options.power = require_choice(flags.power, "--power", {"burst", "sustained"});
   options.counters = require_choice(flags.counters, "--counters", {"hbm", "none", "force"});
   options.verify = require_choice(flags.verify, "--verify", {"on", "off", "only"});
-  if (!flags.min_samples.empty()) {
-    options.min_samples = parse_repetitions(flags.min_samples, "--min-samples");
-    options.max_samples = std::max(options.max_samples, options.min_samples);
-  }
+  set_warmup(options, flags.warmup);
+  set_samples(options, flags.min_samples, flags.max_samples);
   if (!flags.max_noise.empty()) options.max_noise = parse_percent(flags.max_noise, "--max-noise");
   if (!flags.max_time.empty()) options.max_time_s = parse_limit(flags.max_time, "--max-time");
   if (!flags.sram.empty()) {
@@ -192,12 +236,16 @@ void add_run(CLI::App& app, Context& context) {
          "default burst; sustained: busy for seconds before and between samples");
   choice("--counters", flags->counters, {"hbm", "none", "force"},
          "default hbm; force: also where a profiler seems attached");
+  option("--warmup", flags->warmup,
+         "default auto: until the SM clock settles; or a time, 20ms, or launches, 10x");
   option("--min-samples", flags->min_samples, "at least so many samples (default 10x)");
+  option("--max-samples", flags->max_samples, "at most so many (default 200x)");
   option("--max-noise", flags->max_noise, "stop when the median is known to within this (0.5%)");
   option("--max-time", flags->max_time, "of sampling one case (default 400ms)");
   command
       ->add_option("--timeout", flags->timeout,
-                   "a case without a row after this, beyond --max-time, is killed (default 60s)")
+                   "a case without a row after this, beyond --max-time and --warmup, is killed "
+                   "(default 60s)")
       ->group(kMeasure);
   option("--sram", flags->sram, "SRAM of one SM of a simulated GPU, such as 64k");
   command

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "worker/backend.hpp"
 
 namespace rooflash {
@@ -18,6 +20,11 @@ std::string measuring_flags(const RunOptions& options, std::uint64_t seed) {
   if (options.min_samples != standard.min_samples) {
     flags += fmt::format(" --min-samples {}x", options.min_samples);
   }
+  if (options.max_samples != std::max(standard.max_samples, options.min_samples)) {
+    flags += fmt::format(" --max-samples {}x", options.max_samples);
+  }
+  if (options.warmup_s) flags += fmt::format(" --warmup {:.6g}s", *options.warmup_s);
+  if (options.warmup_launches) flags += fmt::format(" --warmup {}x", *options.warmup_launches);
   if (options.max_noise != standard.max_noise) {
     flags += fmt::format(" --max-noise {:.6g}%", options.max_noise * 100);
   }

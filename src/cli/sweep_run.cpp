@@ -210,18 +210,18 @@ class Runner {
     }
     if (jobs.empty()) return 0;
     Progress progress(jobs.size(), run_.progress && !run_.quiet);
-    return run_jobs(connections_, jobs, run_.timeout_s + run_.options.max_time_s,
-                    [&](const Row& row) {
-                      Row& kept = rows_[index_.at(key_of(row))];
-                      const std::string repro = kept.repro;
-                      kept = row;
-                      kept.repro = repro;
-                      hide_folders(kept);
-                      finish_row(kept, ceilings_of(kept.device));
-                      if (journal_) journal_->append(kept);
-                      progress.row_done(kept);
-                      warn_counters(kept);
-                    });
+    const double asked_s = run_.options.max_time_s + run_.options.warmup_s.value_or(0);
+    return run_jobs(connections_, jobs, run_.timeout_s + asked_s, [&](const Row& row) {
+      Row& kept = rows_[index_.at(key_of(row))];
+      const std::string repro = kept.repro;
+      kept = row;
+      kept.repro = repro;
+      hide_folders(kept);
+      finish_row(kept, ceilings_of(kept.device));
+      if (journal_) journal_->append(kept);
+      progress.row_done(kept);
+      warn_counters(kept);
+    });
   }
 
   // Empty where they are unknown.

@@ -76,6 +76,7 @@ struct TimeUs {
   std::string power;            // burst | sustained
   std::string timer;            // event | graph | cupti | model
   std::string stopped_by;       // ci | max_time | max_samples | model
+  OptInt warmup_launches = {};  // before the first sample
 };
 
 struct Clock {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "gpu/check.hpp"
 #include "gpu/nvtx.hpp"
@@ -21,7 +22,9 @@ constexpr double kFillerS = 0.004;         // covers the host's reading of a sus
 // span, a batch at a time, with the same kernel between them.
 constexpr double kSustainedSpanS = 3;
 constexpr double kSustainedBatchEveryS = 0.2;
-constexpr int kQueueLimit = 200;  // launches queued without a synchronisation
+constexpr int kQueueLimit = 200;        // launches queued without a synchronisation
+constexpr double kLeastLaunchS = 1e-7;  // that an estimate can be
+constexpr std::int64_t kUncounted = std::numeric_limits<std::int64_t>::max();
 
 class Stopwatch {
  public:
@@ -78,37 +81,45 @@ Timer::~Timer() {
   (void)cudaEventDestroy(start_);
 }
 
-void Timer::warm_up(const Launch& launch, const RunOptions& options) {
+std::int64_t Timer::warm_up(const Launch& launch, const RunOptions& options) {
   const NvtxRange range(NvtxPhase::warmup);
   const bool sustained = options.power == "sustained";
-  const double at_least = sustained ? 2.0 : options.warmup_s;
-  const double at_most = sustained ? 10.0 : 20 * options.warmup_s;
-  launch(stream_);  // loads the code, whatever the warm-up time
+  const double at_least = sustained ? 2.0 : options.warmup_s.value_or(0.05);
+  const double at_most = sustained ? 10.0 : options.warmup_s.value_or(1.0);
+  const Stopwatch loading;
+  launch(stream_);
   ROOFLASH_CUDA(cudaStreamSynchronize(stream_));
+  estimate_s_ = std::max(loading.seconds(), kLeastLaunchS);
 
   const Stopwatch watch;
   std::vector<double> clocks;
-  int count = 1;
-  while (true) {
+  std::int64_t launches = 1;
+  std::int64_t count = 1;
+  while (launches < options.warmup_launches.value_or(kUncounted)) {
+    count = std::min(count, options.warmup_launches.value_or(kUncounted) - launches);
     const Stopwatch chunk;
     stamps_.stamp(0, stream_);
-    for (int i = 0; i < count; ++i) launch(stream_);
+    for (std::int64_t i = 0; i < count; ++i) launch(stream_);
     stamps_.stamp(1, stream_);
     ROOFLASH_CUDA(cudaStreamSynchronize(stream_));
-    estimate_s_ = std::max(chunk.seconds() / count, 1e-7);
+    launches += count;
+    estimate_s_ = std::max(chunk.seconds() / static_cast<double>(count), kLeastLaunchS);
     // Only chunks of full length: the clock over a few microseconds says nothing about settling.
     if (chunk.seconds() >= kChunkS / 2) clocks.push_back(stamps_.mhz(0, 1).value_or(0));
-    count = std::clamp(static_cast<int>(kChunkS / estimate_s_), 1, kQueueLimit);
-
     const double elapsed = watch.seconds();
-    if (elapsed >= at_most) return;
+    const double next = options.warmup_launches ? kChunkS : std::min(kChunkS, at_most - elapsed);
+    count = std::clamp(static_cast<int>(next / estimate_s_), 1, kQueueLimit);
+
+    if (options.warmup_launches) continue;
+    if (elapsed >= at_most) break;
     if (elapsed < at_least) continue;
     const std::size_t last = std::min(clocks.size(), kSettledChunks);
     const bool short_kernel = clocks.empty();  // even kQueueLimit launches fill no chunk
     const bool settled =
         last == kSettledChunks && relative_spread(std::span(clocks).last(last)) < kSettled;
-    if (settled || short_kernel) return;
+    if (settled || short_kernel) break;
   }
+  return launches;
 }
 
 std::int64_t Timer::launch_until(const Launch& launch, const std::function<bool()>& done) {

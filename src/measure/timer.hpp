@@ -36,9 +36,10 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // Runs `launch` until the SM clock settles: at least options.warmup_s, at most 20 times that.
-  // With `sustained` power at least 2 s and at most 10 s.
-  void warm_up(const Launch& launch, const RunOptions& options);
+  // Runs `launch` for as long or as often as `options` say, else until the SM clock settles: at
+  // least 50 ms and at most 1 s, with `sustained` power at least 2 s and at most 10 s. The first
+  // launch, which loads the code, counts as one. Returns their number.
+  std::int64_t warm_up(const Launch& launch, const RunOptions& options);
 
   // Queues launches back to back until `done` (asked every 10 ms or so) says true. Microseconds a
   // launch.

@@ -69,6 +69,7 @@ class RowCheck {
 
   void check_time(const TimeUs& time) const {
     if (time.n < 1) fail("time_us.n", "must be positive");
+    if (time.warmup_launches.value_or(1) < 1) fail("time_us.warmup_launches", "must be positive");
     // A report keeps some of many samples, the extremes among them, and says so.
     const bool thinned = row_.missing.contains("time_us.samples");
     const auto kept = static_cast<std::int64_t>(time.samples.size());

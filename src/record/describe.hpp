@@ -97,6 +97,7 @@ void describe(Io& io, Described<Io, TimeUs> time) {
   io.choice("power", time.power, {"burst", "sustained"});
   io.choice("timer", time.timer, {"event", "graph", "cupti", "model"});
   io.choice("stopped_by", time.stopped_by, {"ci", "max_time", "max_samples", "model"});
+  io.optional("warmup_launches", time.warmup_launches);
 }
 
 template <class Io>

@@ -17,6 +17,7 @@ void describe(Io& io, Described<Io, RunOptions> options) {
   io("max_noise", options.max_noise);
   io("max_time_s", options.max_time_s);
   io("warmup_s", options.warmup_s);
+  io("warmup_launches", options.warmup_launches);
   io("sram_bytes", options.sram_bytes);
   io("profile", options.profile);
 }
@@ -86,7 +87,13 @@ void check(const CaseRequest& request) {
   if (options.max_samples < options.min_samples) {
     throw UsageError("request.options.max_samples: is below min_samples");
   }
-  if (options.max_noise < 0 || options.max_time_s < 0 || options.warmup_s < 0 ||
+  if (options.warmup_launches.value_or(1) < 1) {
+    throw UsageError("request.options.warmup_launches: must be positive");
+  }
+  if (options.warmup_s && options.warmup_launches) {
+    throw UsageError("request.options: warmup_s and warmup_launches exclude each other");
+  }
+  if (options.max_noise < 0 || options.max_time_s < 0 || options.warmup_s.value_or(0) < 0 ||
       options.sram_bytes < 0) {
     throw UsageError("request.options: max_noise, max_time_s, warmup_s or sram_bytes is negative");
   }

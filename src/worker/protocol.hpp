@@ -50,7 +50,8 @@ struct RunOptions {
   std::int64_t max_samples = 200;
   double max_noise = 0.005;     // stop when the 95 % interval's half width is below this
   double max_time_s = 0.4;      // of the timed phase
-  double warmup_s = 0.05;       // at least; longer while the clock still moves, at most 20x
+  OptDouble warmup_s = {};      // launches back to back for so long before the timed phase,
+  OptInt warmup_launches = {};  // or so many; neither: until the clock settles
   std::int64_t sram_bytes = 0;  // sim: SRAM of one SM; 0 takes the GPU's
   bool profile = false;         // one launch for a profiler outside, neither timed nor counted
 };

@@ -33,6 +33,8 @@ Row checked_row(const CaseRequest& request) {
 TEST_P(Kernels, MakeWholeRows) {
   const Row row = checked_row(request_of(GetParam()));
   ASSERT_TRUE(row.time_us);
+  EXPECT_GE(row.time_us->warmup_launches.value_or(0), 1);
+  EXPECT_GT(row.resources.code_bytes.value_or(0), 0);
   EXPECT_EQ(row.kernels_run.empty(), row.missing.contains("kernels_run"));
 }
 

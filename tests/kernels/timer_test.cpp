@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -51,6 +52,31 @@ std::array<double, kTimesTheDefault.size()> cold_medians(const Launch& launch) {
   std::ranges::transform(samples, medians.begin(),
                          [](const std::vector<double>& values) { return median(values); });
   return medians;
+}
+
+TEST(Timers, WarmUpAsLongOrAsOftenAsAsked) {
+  Timer timer(gpu().stream, flush_bytes(gpu().l2_bytes), gpu().limits.sm_count);
+  std::int64_t launched = 0;
+  const DeviceBuffer buffer(1 << 20);
+  const Launch launch = [&](CUstream_st* stream) {
+    ROOFLASH_CUDA(cudaMemsetAsync(buffer.get(), 0, buffer.bytes(), stream));
+    ++launched;
+  };
+  RunOptions options;
+  for (const std::int64_t asked : {1, 7, 1000}) {
+    options.warmup_launches = asked;
+    launched = 0;
+    EXPECT_EQ(timer.warm_up(launch, options), asked);
+    EXPECT_EQ(launched, asked);
+  }
+  options.warmup_launches.reset();
+  options.warmup_s = 0.03;
+  launched = 0;
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(timer.warm_up(launch, options), launched);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_GE(took.count(), 0.03);
+  EXPECT_LT(took.count(), 0.3);
 }
 
 // The flush ends before the window begins: a longer one, whose read takes tens of microseconds

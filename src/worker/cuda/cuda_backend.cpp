@@ -319,12 +319,13 @@ bool CudaBackend::verify(const CaseRequest& request, const Prepared& prepared,
 void CudaBackend::time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase,
                        Row& row) {
   phase("warmup");
-  timer_.warm_up(launch, request.options);
+  const std::int64_t warmup_launches = timer_.warm_up(launch, request.options);
   if (request.options.power == "sustained") measure_energy(timer_, nvml_, launch, row);
   const NvmlSnapshot before = nvml_.snapshot();
   const double before_us = steady_us();
   phase("timed");
   Timing timing = timer_.measure(launch, request.options);
+  timing.time_us.warmup_launches = warmup_launches;
   const NvmlSnapshot after = nvml_.snapshot();
 
   row.trace = trace_of(timing);

@@ -30,7 +30,7 @@ inline Row sample_row() {
   row.model = {std::string(kFlopConvention), 1000, 5.1e8, 1 << 20, 2e6, 1.5e6, 12.5};
   row.memory = {0, 1 << 20, 1 << 20, 1LL << 37};
   row.resources = {168, 0, 65536, 128, 1024, 7.75, 8192};
-  row.time_us = TimeUs{12, 11.5, 12.5, 11, 3, {13, 11, 12}, "cold", "burst", "event", "ci"};
+  row.time_us = TimeUs{12, 11.5, 12.5, 11, 3, {13, 11, 12}, "cold", "burst", "event", "ci", 40};
   row.cycles_median = 21000;
   row.clock_mhz = Clock{1750, 1740, 1760, {1760, 1750, 1740}};
   row.power_w = 512.5;

@@ -17,7 +17,8 @@ CaseRequest sample_request() {
   request.problem.mask.kind = MaskKind::causal;
   request.round = 2;
   request.seed = 0xffffffffffffffffULL;
-  request.options = {"warm", "sustained", "none", "only", 3, 7, 0.25, 1.5, 0.125, 1 << 16, true};
+  request.options = {"warm", "sustained", "none", "only", 3,       7,
+                     0.25,   1.5,         0.125,  {},     1 << 16, true};
   return request;
 }
 
@@ -116,6 +117,11 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"/options/l2", "\"hot\"", "request.options.l2: \"hot\" is not one of cold, warm"},
         Fault{"/options/min_samples", "0", "request.options.min_samples: must be positive"},
         Fault{"/options/max_samples", "2", "request.options.max_samples: is below min_samples"},
+        Fault{"/options/warmup_s", "-0.1",
+              "request.options: max_noise, max_time_s, warmup_s or sram_bytes is negative"},
+        Fault{"/options/warmup_launches", "0", "request.options.warmup_launches: must be positive"},
+        Fault{"/options/warmup_launches", "7",
+              "request.options: warmup_s and warmup_launches exclude each other"},
         Fault{"/options", "[]", "request.options: expected an object, found an array"}));
 
 }  // namespace
