@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
@@ -10,7 +11,9 @@
 #include "core/build_info.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "model/gpu_spec.hpp"
 #include "model/suggest.hpp"
+#include "record/reader.hpp"
 
 namespace rooflash {
 namespace {
@@ -76,6 +79,22 @@ std::vector<std::string> names_known_to(const CLI::App& app, bool flags) {
                    flag && !hint.starts_with("did you") ? help : hint);
 }
 
+// Here, in the workers and in the executables that a gate runs.
+void use_gpus(const std::string& path) {
+  if (path == "-") {
+    throw UsageError("--gpus: the workers read it too, so it cannot come through stdin",
+                     "name a file");
+  }
+  std::string text;
+  try {
+    text = read_text(path);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("--gpus: {}", error.what()), error.hint());
+  }
+  add_gpu_specs(text, path);
+  setenv(kGpusVariable, path.c_str(), 1);
+}
+
 int run_action(const Context& context) {
   if (!context.action) throw UsageError("no command given", "see `rooflash --help`");
   require_choice(context.color, "--color", {"auto", "always", "never"});
@@ -101,6 +120,9 @@ int run_command_line(const std::vector<std::string>& argv) {
   app.add_flag("-q,--quiet", context.quiet, "no messages and no progress, only the result");
   add_choice(app, "--color", context.color, {"auto", "always", "never"}, "NO_COLOR is honoured")
       ->capture_default_str();
+  std::string gpus;
+  app.add_option("--gpus", gpus,
+                 "a file of GPUs and their datasheet peaks, over the built-in list");
   add_run(app, context);
   add_report(app, context);
   add_compare(app, context);
@@ -131,6 +153,7 @@ int run_command_line(const std::vector<std::string>& argv) {
   settings.apply();
   context.settings = &settings;
   try {
+    if (!gpus.empty()) use_gpus(gpus);
     return run_action(context);
   } catch (const UsageError& error) {
     // What the user did not type may be what is wrong.

@@ -40,7 +40,7 @@ std::string with_tilde(const std::string& path) {
 
 std::string table(const Settings& settings) {
   std::vector<Setting> rows{{"setting", "value", "from"}};
-  for (Setting& setting : settings.effective()) {
+  for (Setting setting : settings.effective()) {
     if (setting.value.empty()) setting.value = "-";
     rows.push_back(std::move(setting));
   }

@@ -23,9 +23,10 @@ struct Rule {
 };
 
 // A gate's rules belong in a file that is kept beside the code, not in the environment.
-constexpr Rule kRules[] = {{"color", true},   {"quiet", true},       {"device", true},
-                           {"timeout", true}, {"no-progress", true}, {"threshold", false},
-                           {"abs", false},    {"missing", false},    {"on-unsure", false}};
+constexpr Rule kRules[] = {{"color", true},      {"quiet", true},   {"gpus", true},
+                           {"device", true},     {"timeout", true}, {"no-progress", true},
+                           {"threshold", false}, {"abs", false},    {"missing", false},
+                           {"on-unsure", false}};
 
 std::string variable_of(std::string flag) {
   std::replace(flag.begin(), flag.end(), '-', '_');
@@ -155,6 +156,7 @@ void Settings::apply() {
       throw UsageError(fmt::format("{}: {}", value->place, printable(error.what())));
     }
   }
+  for (const Entry& entry : entries_) settings_.push_back(resolved(entry));
 }
 
 Setting Settings::resolved(const Entry& entry) const {
@@ -182,19 +184,14 @@ Setting Settings::resolved(const Entry& entry) const {
   return setting;
 }
 
-std::vector<Setting> Settings::effective() const {
-  std::vector<Setting> all;
-  for (const Entry& entry : entries_) all.push_back(resolved(entry));
-  return all;
-}
-
 std::string Settings::hint(const std::string& what) const {
   std::string text;
-  for (const Entry& entry : entries_) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Entry& entry = entries_[i];
     const std::string flag = "--" + entry.option->get_lnames().front();
     const bool chosen = entry.command.empty() || app_.got_subcommand(entry.app);
     if (!chosen || what.find(flag) == std::string::npos) continue;
-    const Setting setting = resolved(entry);
+    const Setting& setting = settings_[i];
     if (setting.origin == "default" || setting.origin == flag) continue;
     text += fmt::format("{}{} comes from {}", text.empty() ? "" : ", ", flag,
                         printable(setting.origin));

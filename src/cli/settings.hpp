@@ -38,7 +38,7 @@ class Settings {
   void apply();
 
   // Of all commands, in the order of --help.
-  std::vector<Setting> effective() const;
+  const std::vector<Setting>& effective() const { return settings_; }
   // By precedence; those that are not there too.
   std::vector<ConfigFile> files() const;
   // "--device comes from ROOFLASH_DEVICE": of the settings that the error `what` names, those that
@@ -67,6 +67,7 @@ class Settings {
   std::string config_;
   std::vector<Entry> entries_;
   std::vector<FileValue> values_;  // of the file that goes first, first
+  std::vector<Setting> settings_;  // parallel to entries_
 };
 
 }  // namespace rooflash

@@ -1,5 +1,5 @@
-// Specifications of known GPUs, from suites/gpus.json (embedded). A card that is not in the list
-// has no spec: nothing here guesses a roof.
+// Specifications of known GPUs, from suites/gpus.json (embedded) and a file of the user's. A card
+// that is in neither has no spec: nothing here guesses a roof.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,14 @@ struct GpuSpec {
   bool validated = false;  // the time model was compared with measurements on this card
 };
 
+// Names the user's file; the driver sets it for its workers.
+inline constexpr const char* kGpusVariable = "ROOFLASH_GPUS";
+
+// Puts the specs of the file `path`, whose text is `text`, over the built-in ones: one of a
+// built-in key takes its place, the others are added. Their source begins with the file's name.
+// Call it before anything else asks for a spec. Throws UsageError with file and line.
+void add_gpu_specs(std::string_view text, const std::string& path);
+
 // All specs, in file order. Throws UsageError where the embedded file is malformed.
 std::span<const GpuSpec> gpu_specs();
 
@@ -61,8 +69,11 @@ const GpuSpec* find_gpu_by_name(std::string_view name);
 const GpuSpec& require_gpu(std::string_view key);
 
 // Parses a spec file (strict: unknown or missing keys, wrong types and duplicates are a UsageError
-// with `file`:line).
-std::vector<GpuSpec> parse_gpu_specs(std::string_view text, std::string_view file);
+// with `file`:line). An entry with "like" takes what it does not say from the spec of that key in
+// `known`, but for its names, source and calibration. A name that `known` has under another key is
+// an error.
+std::vector<GpuSpec> parse_gpu_specs(std::string_view text, std::string_view file,
+                                     std::span<const GpuSpec> known = {});
 
 // Dense datasheet TFLOPS for inputs of `dtype`: tensor cores, except fp32, which runs without them.
 // Empty where the card has none for that type.

@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace rooflash;
   try {
     for (const GpuSpec& spec :
-         parse_gpu_specs({reinterpret_cast<const char*>(data), size}, "fuzz.json")) {
+         parse_gpu_specs({reinterpret_cast<const char*>(data), size}, "fuzz.json", gpu_specs())) {
       model_ceilings(spec, "sim:" + spec.key);
       simulated_device(spec);
       datasheet(spec);

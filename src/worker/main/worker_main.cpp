@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -14,7 +15,9 @@
 #include "core/descriptors.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "model/gpu_spec.hpp"
 #include "record/json.hpp"
+#include "record/reader.hpp"
 #include "worker/loop/loop.hpp"
 
 namespace rooflash {
@@ -42,6 +45,8 @@ std::vector<DeviceInfo> all_cuda_devices() {
 #endif
 
 std::unique_ptr<Backend> make_backend(const std::string& device) {
+  const char* const gpus = std::getenv(kGpusVariable);
+  if (gpus != nullptr && *gpus != '\0') add_gpu_specs(read_text(gpus), gpus);
   constexpr std::string_view kSim = "sim:";
   constexpr std::string_view kCuda = "cuda:";
   if (device.starts_with(kSim)) return make_sim_backend(device.substr(kSim.size()));

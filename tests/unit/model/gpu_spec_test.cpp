@@ -170,6 +170,58 @@ TEST(GpuSpecs, MisspeltKeyIsAUsageErrorWithASuggestion) {
   }
 }
 
+GpuSpec parsed(const std::string& entry) {
+  const auto specs = parse_gpu_specs("{\"gpus\": [" + entry + "]}", "g.json", gpu_specs());
+  return specs.at(0);
+}
+
+std::string entry_error(const std::string& entry) {
+  try {
+    parsed(entry);
+  } catch (const UsageError& error) {
+    return std::string(error.what()) + " | " + error.hint();
+  }
+  return "no error";
+}
+
+TEST(ParseGpuSpecs, AnEntryMayBeLikeAKnownOne) {
+  const GpuSpec spec = parsed(
+      R"({"key": "h20", "like": "h200", "names": ["NVIDIA H20"], "hbm_gbps": 4000, "sm_count": 78,
+          "tensor_tflops": {"bf16": 148}, "source": "its datasheet"})");
+  const GpuSpec& h200 = *find_gpu("h200");
+  EXPECT_EQ(spec.key, "h20");
+  EXPECT_EQ(spec.names, std::vector<std::string>{"NVIDIA H20"});
+  EXPECT_EQ(spec.hbm_gbps, 4000);
+  EXPECT_EQ(spec.tensor_tflops, (std::map<std::string, double>{{"bf16", 148}}));
+  EXPECT_EQ(spec.l2_bytes, h200.l2_bytes);
+  EXPECT_EQ(spec.source, "its datasheet; what that does not say is of h200");
+  ASSERT_TRUE(h200.validated && h200.calibration);
+  EXPECT_FALSE(spec.validated || spec.calibration);
+}
+
+TEST(ParseGpuSpecs, RefusesWhatCannotStandBesideTheKnownOnes) {
+  const std::string rest = R"("names": ["NVIDIA H20"], "source": "s"})";
+  EXPECT_EQ(entry_error(R"({"key": "h20", "like": "h20", )" + rest),
+            "g.json:1: no GPU 'h20' in the built-in list | did you mean 'h200'?");
+  EXPECT_EQ(
+      entry_error(R"({"key": "x", "like": "h200", "names": ["NVIDIA H200"], "source": "s"})"),
+      "g.json:1: 'NVIDIA H200' is the name of h200 | give the entry the key h200 to put it in "
+      "that one's place");
+  EXPECT_EQ(entry_error(R"({"key": "h200", "like": "h200", "names": ["NVIDIA H200"],
+                            "source": "s"})"),
+            "no error");
+  EXPECT_EQ(entry_error(R"({"key": "../x", "like": "h200", )" + rest),
+            "g.json:1: '../x' is no key | up to 32 of a to z, 0 to 9, '-' and '.', such as "
+            "h200-oem");
+  EXPECT_EQ(entry_error(R"({"key": "h20", "like": "h200", "sm_count": 4294967297, )" + rest),
+            "g.json:1: 4294967297 is above 100000 | ");
+  EXPECT_EQ(entry_error(R"({"key": "h20", "like": "h200", "names": ["\u001b[31m"],
+                            "source": "s"})"),
+            "g.json:1: is empty, longer than 1000 characters or holds one that cannot be shown | ");
+  EXPECT_EQ(entry_error(R"({"key": "h20", "like": "h200", "names": ["NVIDIA H20"], "source": ""})"),
+            "g.json:1: is empty, longer than 1000 characters or holds one that cannot be shown | ");
+}
+
 TEST(ParseGpuSpecs, IsStrict) {
   const std::string good = spec_file();
   EXPECT_EQ(error_of(good), "no error");
