@@ -162,6 +162,10 @@ window.addEventListener("resize", () => {
     drawFigures();
   }, 150);
 });
-window.addEventListener("beforeprint", () => drawForPrint(true));
-window.addEventListener("afterprint", () => drawForPrint(false));
+for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
+  window.addEventListener(event, () => {
+    drawForPrint(on);
+    openForPrint(on);
+  });
+}
 document.documentElement.dataset.ready = "yes";

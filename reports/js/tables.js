@@ -242,6 +242,19 @@ function fillTable(table) {
   }
 }
 
+// Paper keeps the figures too: the table of all rows is open while the page is printed.
+function openForPrint(on) {
+  const table = tables.find(({node}) => node.id === "table-detail");
+  if (!table) return;
+  if (on) {
+    table.closed = !table.details.open;
+    if (table.dirty) fillTable(table);
+    table.details.open = true;
+  } else if (table.closed) {
+    table.details.open = false;
+  }
+}
+
 // Fills the tables that are open, and marks the others for when they are. Those of `ids` have other
 // texts than before.
 function refreshTables(ids = null) {
