@@ -63,7 +63,9 @@ std::string render_markdown(const Record& record) {
         escape_markdown(device));
   }
   const Pivot grid = pivot(record);
-  for (const std::string& sentence : summary_sentences(grid)) out += "- " + sentence + "\n";
+  for (const std::string& sentence : summary_sentences(grid)) {
+    out += "- " + escape_markdown(sentence) + "\n";
+  }
   out += fmt::format("- {}: {}\n", counted(std::ssize(record.rows), "row"), status_counts(record));
   for (const Warning& warning : warnings(record)) {
     out += fmt::format("- WARN {}: {}\n", escape_markdown(warning.what), warning.action);

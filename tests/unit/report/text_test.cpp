@@ -178,6 +178,13 @@ TEST(Markdown, KeepsTheRecordsTextFromBecomingMarkup) {
   EXPECT_FALSE(contains(text, "<script"));
   EXPECT_FALSE(contains(text, "<img"));
   EXPECT_TRUE(contains(text, "&lt;/script&gt;"));
+  Record renamed = fixture::sweep_record(false);
+  for (Row& row : renamed.rows) {
+    if (row.kernel == "naive") row.kernel = "<b>";
+  }
+  const std::string ranked = render_markdown(renamed);
+  EXPECT_TRUE(contains(ranked, "faster than &lt;b&gt;")) << ranked;
+  EXPECT_FALSE(contains(ranked, "<b>"));
   const std::string plain = render_markdown(fixture::sweep_record(true));
   EXPECT_TRUE(plain.starts_with("**SIMULATED: sim:fixture is a model."));
   EXPECT_TRUE(contains(plain, "| OOM | naive/fwd/bf16/b1.h32.kv32/q16384.k16384/d64/full |"));
