@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   using namespace rooflash;
   fill_standard_descriptors();
   try {
-    install_signal_handlers();
+    ignore_broken_pipes();
     return run_command_line(std::vector<std::string>(argv, argv + argc));
   } catch (const Error& error) {
     print_error(error.what(), error.hint());

@@ -254,6 +254,15 @@ class Robustness(unittest.TestCase):
         process.communicate(timeout=2)
         self.assertEqual(process.returncode, 130)
 
+    def test_interrupt_of_what_has_no_worker(self):
+        for command in ("report", "history"):
+            process = subprocess.Popen([ROOFLASH, command, "-"], env=self.environment,
+                                       stdin=subprocess.PIPE)
+            time.sleep(0.2)  # it waits for its input
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(timeout=10), -signal.SIGINT)
+            process.stdin.close()
+
     def test_worker_killed_costs_one_row(self):
         process = self.start(*SLOW, "-o", self.out)
         self.wait_for_rows(2)

@@ -25,7 +25,12 @@ extern "C" void on_signal(int signal) {
 
 }  // namespace
 
-void install_signal_handlers() {
+void ignore_broken_pipes() {
+  signal(SIGPIPE, SIG_IGN);
+}
+
+void catch_stop_signals() {
+  if (g_pipe[0] >= 0) return;
   if (pipe2(g_pipe, O_CLOEXEC | O_NONBLOCK) != 0) {
     throw Error(ExitCode::incomplete, "cannot create a pipe",
                 "Close some open files and try again.");
@@ -38,8 +43,6 @@ void install_signal_handlers() {
     sigaction(signal, nullptr, &inherited);
     if (inherited.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
-  action.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &action, nullptr);
 }
 
 int stop_signal() {

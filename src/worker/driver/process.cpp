@@ -65,6 +65,7 @@ std::string worker_path() {
 
 WorkerProcess::WorkerProcess(const std::string& path, const std::vector<std::string>& args,
                              const std::vector<std::string>& without) {
+  catch_stop_signals();
   // The lines between fork and exec must not allocate, so argv and the environment are built here.
   std::vector<char*> argv{const_cast<char*>(path.c_str())};
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
