@@ -91,7 +91,8 @@ std::string default_title(std::span<const ReportRun> runs) {
       title += (seen.size() > 1 ? " and " : ": ") + part;
     }
   }
-  return title;
+  constexpr std::size_t kNamed = 3;
+  return seen.size() <= kNamed ? title : fmt::format("rooflash: {} records", runs.size());
 }
 
 std::string verdict_html(std::span<const ReportRun> runs, bool has_summary) {
