@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -47,36 +48,79 @@ const CLI::App& chosen(const CLI::App& app) {
   return subcommands.empty() ? app : *subcommands.front();
 }
 
-std::vector<std::string> names_known_to(const CLI::App& app, bool flags) {
+std::vector<std::string> flags_known_to(const CLI::App& app) {
   std::vector<std::string> names;
-  if (flags) {
-    for (const CLI::App* one : {&chosen(app), &app}) {
-      for (const CLI::Option* option : one->get_options()) {
-        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-      }
-    }
-  } else {
-    for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
-      names.push_back(one->get_name());
+  for (const CLI::App* one : {&chosen(app), &app}) {
+    for (const CLI::Option* option : one->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     }
   }
   return names;
 }
 
+// Names of the commands of which `app` still lacks one; empty where it takes none.
+std::vector<std::string> commands_missing_in(const CLI::App& app) {
+  std::vector<std::string> names;
+  if (!app.get_subcommands().empty()) return names;
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(one->get_name());
+  }
+  return names;
+}
+
+std::string help_hint(const CLI::App& app) {
+  const CLI::App& sub = chosen(app);
+  return fmt::format("see `rooflash{}{} --help`", &sub == &app ? "" : " ",
+                     &sub == &app ? "" : sub.get_name());
+}
+
 [[noreturn]] void fail_parse(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& sub = chosen(app);
-  const std::string help = fmt::format("see `rooflash{}{} --help`", &sub == &app ? "" : " ",
-                                       &sub == &app ? "" : sub.get_name());
+  const std::vector<std::string> commands = commands_missing_in(sub);
   const std::vector<std::string> extra = app.remaining(true);
-  if (extra.empty()) throw UsageError(printable(error.what()), help);
-  const std::string word = extra.front().substr(0, extra.front().find('='));
-  const bool flag = word.starts_with('-');
-  if (!flag && &sub != &app) {
-    throw UsageError(fmt::format("unexpected argument '{}'", printable(word)), help);
+  if (extra.empty()) {
+    const std::string_view what = error.what();
+    constexpr std::string_view kTwice = ": At Most 1 required but received ";
+    if (const std::size_t at = what.find(kTwice); at != std::string_view::npos) {
+      throw UsageError(
+          fmt::format("{} is given {} times", what.substr(0, at), what.substr(at + kTwice.size())),
+          "give it once; a list has commas, such as a,b");
+    }
+    constexpr std::string_view kNoValue = ": 1 required ";
+    if (const std::size_t at = what.find(kNoValue); at != std::string_view::npos) {
+      throw UsageError(fmt::format("{} needs a value", what.substr(0, at)), help_hint(app));
+    }
+    if (!commands.empty()) {
+      throw UsageError(fmt::format("{} needs a command", sub.get_name()),
+                       fmt::format("known: {}", fmt::join(commands, ", ")));
+    }
+    throw UsageError(printable(what), help_hint(app));
   }
-  std::string hint = suggest(word, names_known_to(app, flag));
-  throw UsageError(fmt::format("unknown {} '{}'", flag ? "flag" : "command", printable(word)),
-                   flag && !hint.starts_with("did you") ? help : hint);
+  const std::string word = extra.front().substr(0, extra.front().find('='));
+  if (word.starts_with('-')) {
+    const std::string hint = suggest(word, flags_known_to(app));
+    throw UsageError(fmt::format("unknown flag '{}'", printable(word)),
+                     hint.starts_with("did you") ? hint : help_hint(app));
+  }
+  if (commands.empty()) {
+    throw UsageError(fmt::format("unexpected argument '{}'", printable(word)), help_hint(app));
+  }
+  throw UsageError(fmt::format("unknown command '{}'", printable(word)), suggest(word, commands));
+}
+
+// A value that a script left empty would else pass for a flag that was not given.
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::App* one = &app;;) {
+    for (const CLI::Option* option : one->get_options()) {
+      for (const std::string& value : option->results()) {
+        if (!value.empty() || option->get_items_expected_max() == 0) continue;
+        throw UsageError(fmt::format("{}: the value is empty", option->get_name()),
+                         fmt::format("give one, or leave {} out", option->get_name()));
+      }
+    }
+    if (one->get_subcommands().empty()) return;
+    one = one->get_subcommands().front();
+  }
 }
 
 // Here, in the workers and in the executables that a gate runs.
@@ -150,6 +194,7 @@ int run_command_line(const std::vector<std::string>& argv) {
   } catch (const CLI::ParseError& error) {
     fail_parse(app, error);
   }
+  refuse_empty_values(app);
   settings.apply();
   context.settings = &settings;
   try {

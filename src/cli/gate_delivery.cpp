@@ -9,6 +9,7 @@
 #include "cli/outputs.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
+#include "core/shell.hpp"
 #include "core/units.hpp"
 #include "model/suggest.hpp"
 #include "record/writer.hpp"
@@ -46,13 +47,19 @@ void print_gate_warnings(const Gate& gate, const GateResult& result, const std::
   if (result.code == ExitCode::ok && faster > 0) {
     print_message(fmt::format("next: {} faster; {}", counted(faster, "case"), promote));
   }
+  if (comparison.cases.empty()) {
+    print_message(comparison.left_out > 0
+                      ? "next: let the rules leave something to judge"
+                      : "next: judge records that have results of the same cases, or loosen -f");
+  }
   const std::vector<const CaseComparison*> cases = by_weight(comparison);
   const bool told =
       !gate.flags.explain.empty() || cases.empty() || cases.front()->verdict == Verdict::same ||
       cases.front()->verdict == Verdict::fresh || cases.front()->verdict == Verdict::faster;
   if (result.code != ExitCode::ok && !told) {
-    print_message(
-        printable(fmt::format("next: {} --explain {}", result.next, cases.front()->case_id), 4000));
+    print_message(printable(
+        fmt::format("next: {} --explain {}", result.next, shell_word(cases.front()->case_id)),
+        4000));
   }
 }
 

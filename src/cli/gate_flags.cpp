@@ -65,7 +65,7 @@ void add_gate_flags(CLI::App& command, GateFlags& flags) {
   command
       .add_option("RECORD", flags.records,
                   fmt::format("BASE NEW, or NEW with --baseline: {}", kRecordHelp))
-      ->expected(0, 2);
+      ->expected(1, 2);
   const char* const kWhat = "What is held against what";
   const auto option = [&](const char* names, std::string& value, const std::string& help,
                           const char* group) {

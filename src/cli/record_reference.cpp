@@ -68,7 +68,9 @@ std::string baseline_record(const std::string& name) {
   if (files.size() == 1) return files.front().path;
   if (files.empty()) {
     std::set<std::string> known;
-    for (const BaselineFile& file : list_baselines(folder)) known.insert("@" + file.name);
+    for (const BaselineFile& file : list_baselines(folder)) {
+      if (!runs_back(file.name)) known.insert("@" + file.name);
+    }
     throw UsageError(fmt::format("@{}: there is no such run, and no such baseline in {}", name,
                                  printable(folder)),
                      known.empty()
@@ -118,6 +120,12 @@ std::vector<RecordReference> find_records(const std::vector<std::string>& texts)
       return !one.label.empty() && one.label == next.label;
     });
     if (twice) throw UsageError(fmt::format("two records have the label {}", next.label));
+    const bool again = std::any_of(found.begin(), found.end(), [&](const RecordReference& one) {
+      return next.path == "-" && one.path == "-";
+    });
+    if (again) {
+      throw UsageError("the standard input is named twice", "it holds one record");
+    }
     found.push_back(std::move(next));
   }
   return found;

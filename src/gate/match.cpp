@@ -138,6 +138,7 @@ std::vector<std::string> environment_differences(const Record& base, const Recor
   compare("driver", base.environment.driver, candidate.environment.driver);
   compare("CUDA", base.environment.cuda, candidate.environment.cuda);
   compare("build", base.tool.build, candidate.tool.build);
+  compare("seed", std::to_string(base.seed), std::to_string(candidate.seed));
   compare("power limit", of_devices(base, power_limit), of_devices(candidate, power_limit));
   compare("ECC", of_devices(base, ecc), of_devices(candidate, ecc));
   compare("card", of_devices(base, card), of_devices(candidate, card));

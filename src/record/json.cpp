@@ -52,11 +52,14 @@ Ceilings ceilings_from_json(const Json& json, std::string_view place) {
 
 Record record_from_json(const Json& json, std::string_view place) {
   const std::string prefix = place.empty() ? "" : std::string(place) + ": ";
-  const Place root{nullptr, prefix};
-  if (!json.is_object()) fail_type(root, "an object", json);
+  if (!json.is_object() || !json.contains("schema")) {
+    throw UsageError(
+        prefix + "no record: " + (json.is_object() ? "it has no schema" : "it is no JSON object"),
+        "name a file that rooflash run -o FILE.json wrote");
+  }
   // The version first: another schema may differ in every other key.
-  if (const auto schema = json.find("schema"); schema != json.end() && *schema != kRecordSchema) {
-    throw UsageError(prefix + "schema " + printable(schema->dump(), 40) +
+  if (const Json& schema = json["schema"]; schema != kRecordSchema) {
+    throw UsageError(prefix + "schema " + printable(schema.dump(), 40) +
                          " is not one this version reads (" + std::to_string(kRecordSchema) + ")",
                      "write the record anew, or read it with the version that wrote it");
   }

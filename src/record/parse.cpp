@@ -54,8 +54,11 @@ class Builder : public nlohmann::json_sax<Json> {
     if (error.id == kNumberOverflow) {
       throw UsageError(prefix_ + "a number is outside the range of a double at " + place);
     }
-    throw UsageError(prefix_ + "not valid JSON at " + place +
-                         (offset >= text_.size() ? ": the text ends too early" : ""),
+    if (offset >= text_.size()) {
+      throw UsageError(prefix_ + "not valid JSON at " + place + ": the text ends too early",
+                       "it is empty or was cut short: write it anew");
+    }
+    throw UsageError(prefix_ + "not valid JSON at " + place,
                      "JSON allows no comments, trailing commas, NaN or Infinity");
   }
 

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_write(const std::string& path, const std::string& reason) {
   throw UsageError("cannot write " + printable(path) + ": " + reason,
-                   "choose another path with -o, or make room or the folder for this one");
+                   "choose another path, or make room or the folder for this one");
 }
 
 void write_all(int fd, std::string_view content, const std::string& path) {

@@ -364,6 +364,16 @@ TEST(GateRows, OtherDriverIsComparedAndNamed) {
   EXPECT_EQ(comparison.differences[0], "driver: base 580.1, new 581.2");
 }
 
+TEST(GateRows, OtherSeedIsComparedAndNamed) {
+  Record base = measured(1000);
+  Record other = measured(1000);
+  base.seed = 1;
+  other.seed = 2;
+  const Comparison comparison = compare(base, other, {});
+  EXPECT_EQ(count(comparison, Verdict::same), 1);
+  EXPECT_EQ(comparison.differences, std::vector<std::string>{"seed: base 1, new 2"});
+}
+
 TEST(GateRows, OtherMeasuredHbmRateIsNamed) {
   Record base = measured(1000);
   Record slow = measured(1000);
