@@ -89,6 +89,10 @@ struct Stream {
   std::int64_t read_bytes;       // SRAM <- slow memory, over the whole run
   std::int64_t write_bytes;      // SRAM -> slow memory
   std::int64_t shared_by_tiles;  // query tiles that run side by side and read the same bytes (>= 1)
+  // Its rows, and what one access takes of a row: they cost more where rows do not start with a
+  // sector of 32 bytes. 0: no matter.
+  std::int64_t row_bytes = 0;
+  std::int64_t piece_bytes = 0;
 };
 
 enum class TensorPath { none, mma_sync, wgmma, cublas };
@@ -103,6 +107,7 @@ struct Stage {
   double smem_bytes = 0;    // that instructions of the warps read from shared memory (ldmatrix)
   double tiles = 0;         // independent units of work (CTAs)
   double tiles_per_sm = 1;  // that run side by side
+  double largest_tile = 1;  // its work over that of the mean tile
   double latencies = 0;     // memory round trips of a tile that nothing else of it hides
   TensorPath path = TensorPath::none;
 };

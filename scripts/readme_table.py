@@ -8,7 +8,7 @@ name a record relative to the file; what stands between them is replaced:
 
     <!-- result: RECORD -->          the output of `rooflash report RECORD`
     <!-- rows: RECORD CASE... -->    a table of those rows
-    <!-- model: RECORD... -->        predicted over measured figures of each kernel
+    <!-- model: RECORD... -->        figures predicted now over those measured of suites on an H200
     <!-- repeat: RECORD RECORD -->   how far two runs of the same cases on one card are apart
     <!-- sustained: RECORD RECORD -->  time, clock, power and energy of two runs under lasting load
     <!-- ceilings: FILE -->          roofs, as `rooflash ceilings --json` prints them
@@ -27,6 +27,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(
@@ -95,14 +96,28 @@ def deviation(ratios, limit):
             f"{100 * within:.0f} % within {100 * limit:.0f} %")
 
 
-def model(_, record, more):
+def predictions(rooflash, suite):
+    """Of the cases of a suite, by the model of `rooflash` as it is now."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "predicted.json"
+        done = subprocess.run([rooflash, "run", "--suite", suite, "--device", "sim:h200", "--quiet", "-o",
+                               str(path)], env=dict(os.environ, XDG_STATE_HOME=folder), capture_output=True,
+                              text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"readme_table.py: predicting suite {suite} failed:\n{done.stderr}")
+        return {row["case"]: row["model"] for row in load(path)["rows"]}
+
+
+def model(rooflash, record, more):
     lines = []
     for path in [record, *(record.parent / name for name in more)]:
+        measured = load(path)
+        predicted_by_case = predictions(rooflash, measured["suite"])
         ratios = {}
-        for row in load(path)["rows"]:
+        for row in measured["rows"]:
             if row["status"] != "ok":
                 continue
-            predicted, counters = row["model"], row["counters"]
+            predicted, counters = predicted_by_case[row["case"]], row["counters"]
             figures = (over(predicted["predicted_time_us"], [row["time_us"]["median"]]),
                        over(predicted["predicted_hbm_bytes"],
                             [counters["hbm_read_bytes"], counters["hbm_write_bytes"]]),

@@ -64,11 +64,13 @@ Tile fit_tile(Tile tile, std::int64_t sram_bytes, NeededBytes needed_bytes) {
 
 // A stream that is only read, or only written, as often as `bytes` says.
 inline Stream read_stream(std::string_view tensor, std::int64_t unique, std::int64_t bytes,
-                          std::int64_t shared_by_tiles) {
-  return {tensor, unique, bytes, 0, shared_by_tiles};
+                          std::int64_t shared_by_tiles, std::int64_t row_bytes = 0,
+                          std::int64_t piece_bytes = 0) {
+  return {tensor, unique, bytes, 0, shared_by_tiles, row_bytes, piece_bytes};
 }
-inline Stream write_stream(std::string_view tensor, std::int64_t bytes) {
-  return {tensor, bytes, 0, bytes, 1};
+inline Stream write_stream(std::string_view tensor, std::int64_t bytes, std::int64_t row_bytes = 0,
+                           std::int64_t piece_bytes = 0) {
+  return {tensor, bytes, 0, bytes, 1, row_bytes, piece_bytes};
 }
 
 }  // namespace rooflash

@@ -171,21 +171,26 @@ Traffic traffic(const Problem& p, Tile tile) {
   const std::int64_t query_blocks = ceil_div(p.seqlen_q, tile.block_q);
   std::int64_t query_rows = 0;  // loaded, per head
   std::int64_t key_rows = 0;
-  std::int64_t steps = 0;  // (query block, key block) pairs, per head
+  std::int64_t steps = 0;       // (query block, key block) pairs, per head
+  std::int64_t most_steps = 0;  // of one query block
   for (std::int64_t row = 0; row < p.seqlen_q; row += tile.block_q) {
     const KeyRange blocks = key_blocks(p, row, tile);
     if (blocks.begin == blocks.end) continue;
     query_rows += std::min(tile.block_q, p.seqlen_q - row);
     key_rows += std::min(blocks.end * tile.block_kv, p.seqlen_kv) - blocks.begin * tile.block_kv;
     steps += blocks.end - blocks.begin;
+    most_steps = std::max(most_steps, blocks.end - blocks.begin);
   }
   const std::int64_t sharing = query_blocks * (p.heads_q / p.heads_kv);
+  const std::int64_t row = p.headdim * bytes;
+  const std::int64_t row_v = p.headdim_v * bytes;
+  constexpr std::int64_t kPiece = 32;  // two neighbouring lanes, 16 bytes each
   Traffic result;
   result.streams = {
-      read_stream("q", q_elements(p) * bytes, heads * query_rows * p.headdim * bytes, 1),
-      read_stream("k", k_elements(p) * bytes, heads * key_rows * p.headdim * bytes, sharing),
-      read_stream("v", v_elements(p) * bytes, heads * key_rows * p.headdim_v * bytes, sharing),
-      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype))),
+      read_stream("q", q_elements(p) * bytes, heads * query_rows * row, 1, row, kPiece),
+      read_stream("k", k_elements(p) * bytes, heads * key_rows * row, sharing, row, kPiece),
+      read_stream("v", v_elements(p) * bytes, heads * key_rows * row_v, sharing, row_v, kPiece),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)), row_v, row_v),
       write_stream("lse", lse_elements(p) * 4),
   };
   const double scores = static_cast<double>(heads * steps * tile.block_q * tile.block_kv);
@@ -204,7 +209,11 @@ Traffic traffic(const Problem& p, Tile tile) {
       scores * static_cast<double>(size_bytes(p.dtype)) * width * (2.0 / kWarpRows + 1.0 / keys);
   forward.tiles = static_cast<double>(heads * query_blocks);
   forward.tiles_per_sm = 2;  // by registers and shared memory
-  forward.latencies = 4;     // the launch of the CTA, Q and K, V, the way of O back to memory
+  if (steps > 0) {
+    forward.largest_tile =
+        static_cast<double>(most_steps * query_blocks) / static_cast<double>(steps);
+  }
+  forward.latencies = 4;  // the launch of the CTA, Q and K, V, the way of O back to memory
   forward.path = TensorPath::mma_sync;
   result.stages = {forward};
   return result;

@@ -211,15 +211,22 @@ Traffic traffic(const Problem& p, Tile tile) {
     const KeyRange keys = visible_keys(p, row);
     visible += std::max<std::int64_t>(0, keys.end - keys.begin);
   }
+  const std::int64_t group = p.heads_q / p.heads_kv;
+  const std::int64_t row = p.headdim * bytes;
+  const std::int64_t row_v = p.headdim_v * bytes;
+  const std::int64_t row_s = p.seqlen_kv * bytes;
+  constexpr std::int64_t kPiece = 128;  // of a row in one request, TMA's and a quarter warp's
   const std::int64_t softmax_reads = (row_fits(p, tile) ? 1 : 2) * heads * visible * bytes;
   Traffic result;
   result.streams = {
-      read_stream("q", q_elements(p) * bytes, q_elements(p) * bytes * kv_tiles, kv_tiles),
-      read_stream("k", k_elements(p) * bytes, heads * p.seqlen_kv * p.headdim * bytes * q_tiles,
-                  q_tiles),
-      read_stream("v", v_elements(p) * bytes, heads * p.seqlen_kv * p.headdim_v * bytes * o_tiles,
-                  o_tiles),
-      {"scores", scores, softmax_reads + scores * v_tiles, 2 * scores, 1},
+      read_stream("q", q_elements(p) * bytes, q_elements(p) * bytes * kv_tiles, kv_tiles, row,
+                  kPiece),
+      read_stream("k", k_elements(p) * bytes, heads * p.seqlen_kv * row * q_tiles, q_tiles * group,
+                  row, kPiece),
+      read_stream("v", v_elements(p) * bytes, heads * p.seqlen_kv * row_v * o_tiles,
+                  o_tiles * group, row_v, kPiece),
+      {"scores", scores, softmax_reads, scores, 1, row_s, kPiece},
+      {"weights", 0, scores * v_tiles, scores, v_tiles, row_s, kPiece},  // in place of the scores
       write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype))),
       write_stream("lse", lse_elements(p) * 4),
   };
@@ -250,7 +257,7 @@ Traffic traffic(const Problem& p, Tile tile) {
   Stage output;
   output.name = "output";
   output.sm_l2_bytes = static_cast<double>(result.streams[2].read_bytes + scores * v_tiles +
-                                           result.streams[4].write_bytes);
+                                           result.streams[5].write_bytes);
   output.tensor_ops = 2.0 * static_cast<double>(heads) * padded(p.seqlen_q, tile.block_kv) *
                       padded(p.headdim_v, width) * padded(p.seqlen_kv, depth);
   output.tiles = static_cast<double>(heads * o_tiles * v_tiles);

@@ -100,6 +100,7 @@ GpuSpec parse_spec(const JsonNode& node, std::span<const GpuSpec> known) {
                    "sm_count",
                    "memory_bytes",
                    "l2_bytes",
+                   "l2_partitions",
                    "smem_per_sm_bytes",
                    "smem_per_block_bytes",
                    "boost_clock_mhz",
@@ -136,6 +137,7 @@ GpuSpec parse_spec(const JsonNode& node, std::span<const GpuSpec> known) {
   set("sm_count", spec.sm_count, small_integer);
   set("memory_bytes", spec.memory_bytes, positive_integer);
   set("l2_bytes", spec.l2_bytes, positive_integer);
+  set("l2_partitions", spec.l2_partitions, positive_integer);
   set("smem_per_sm_bytes", spec.smem_per_sm_bytes, positive_integer);
   set("smem_per_block_bytes", spec.smem_per_block_bytes, positive_integer);
   set("boost_clock_mhz", spec.boost_clock_mhz, positive);

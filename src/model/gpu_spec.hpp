@@ -33,6 +33,7 @@ struct GpuSpec {
   int sm_count = 0;
   std::int64_t memory_bytes = 0;
   std::int64_t l2_bytes = 0;
+  std::int64_t l2_partitions = 1;  // each keeps a copy of what its own SMs read
   std::int64_t smem_per_sm_bytes = 0;
   std::int64_t smem_per_block_bytes = 0;  // opt-in maximum
   double boost_clock_mhz = 0;     // highest SM clock; a datasheet peak may assume a lower one

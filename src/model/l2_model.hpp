@@ -11,6 +11,7 @@ namespace rooflash {
 struct L2Cache {
   std::int64_t capacity_bytes = 0;
   double running_tiles = 1;  // tiles (CTAs) that the GPU runs at once
+  double partitions = 1;     // parts of L2 that each keep a copy of what their own SMs read
 };
 
 // HBM bytes, read and written, of one run.
@@ -18,9 +19,10 @@ struct L2Cache {
 // A stream is live with the bytes that its running tiles use: its share of the footprint, or the
 // whole footprint where one launch writes it and a later one reads it. While the live bytes of all
 // reused streams fit, each stream costs its footprint once. Beyond that, the part that does not fit
-// is fetched again on each pass, and all of what is handed from launch to launch; tiles that sweep
-// the same bytes side by side make one pass together. The last bytes written, a sixth of L2, are
-// still there when the run ends.
+// is fetched again on each pass; tiles that sweep the same bytes side by side make one pass
+// together. Of what is handed from launch to launch, in one sweep that writes and one that reads,
+// less is left the larger it is: half at 0.7 of L2, nothing at twice L2. What was written is still
+// in L2 when the run ends where it is among the last bytes, as many as L2 holds, that came in.
 double hbm_bytes(const Traffic& traffic, const L2Cache& cache);
 
 }  // namespace rooflash

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/error.hpp"
@@ -37,11 +38,38 @@ double path_tflops(DType dtype, TensorPath path, const GpuSpec& spec) {
   return measured != roofs.gemm_tflops.end() ? measured->second : *peak;
 }
 
-// How much longer whole waves of tiles take than the work alone: 1 when the last wave is full.
-double wave_stretch(double tiles, int sm_count) {
-  if (tiles < 1) return 1;
-  const double waves = tiles / sm_count;
-  return std::ceil(waves) / waves;
+// Bytes of the 32-byte sectors that a stream's requests touch. A request asks for `piece_bytes` of
+// a row; where that does not start with a sector, it touches one more.
+double sector_bytes(const Stream& stream) {
+  const auto bytes = static_cast<double>(stream.read_bytes + stream.write_bytes);
+  if (stream.row_bytes == 0) return bytes;
+  const std::int64_t row = stream.row_bytes;
+  const std::int64_t piece = std::min(stream.piece_bytes, row);
+  const std::int64_t rest = row % piece;
+  const auto sectors = [](std::int64_t part, std::int64_t shift) {
+    return static_cast<double>((part + shift + 31) / 32);
+  };
+  const auto of_row = [&](std::int64_t shift) {
+    return static_cast<double>(row / piece) * sectors(piece, shift) +
+           (rest > 0 ? sectors(rest, shift) : 0);
+  };
+  // Rows follow each other, so their starts are spread over the multiples of this.
+  const auto step = std::gcd(row, std::int64_t{32});
+  const double aligned = static_cast<double>(step) / 32;
+  return bytes * 32 / static_cast<double>(row) *
+         (aligned * of_row(0) + (1 - aligned) * of_row(std::min<std::int64_t>(step, 16)));
+}
+
+// How long the fullest SM takes over the work of its share, `tiles` spread evenly and the largest
+// among them: 1 when the last wave is full and all tiles alike. Tiles of one SM that run side by
+// side fill each other's gaps, one alone waits in them.
+double stretch(const Stage& stage, int sm_count, double overlap) {
+  if (stage.tiles < 1) return 1;
+  const double share = stage.tiles / sm_count;
+  const double most = std::ceil(share);
+  const bool one_is_alone = std::fmod(most, 2.0) > 0;
+  const double busy = most + (one_is_alone ? overlap - 1 : 0);
+  return std::max(busy, stage.largest_tile * overlap) / share;
 }
 
 using Term = std::pair<std::string_view, double>;  // name and microseconds
@@ -70,7 +98,7 @@ Compute compute_time(const Problem& problem, const Stage& stage, const GpuSpec& 
   const double latency = waves * stage.latencies * spec.memory_latency_us;
   return {
       {{{"tensor", tensor}, {"exp", exp}, {"fp32", fp32}, {"smem", smem}, {"latency", latency}}},
-      together * wave_stretch(stage.tiles, spec.sm_count) + latency};
+      together * stretch(stage, spec.sm_count, in_turn ? kWarpOverlap : 1) + latency};
 }
 
 }  // namespace
@@ -78,13 +106,15 @@ Compute compute_time(const Problem& problem, const Stage& stage, const GpuSpec& 
 Prediction predict(const Problem& problem, const Traffic& traffic, const GpuSpec& spec) {
   const Ceilings roofs = model_ceilings(spec, {});
   Prediction result;
-  result.sm_l2_bytes = static_cast<double>(traffic.read_bytes() + traffic.write_bytes());
-  result.hbm_bytes = hbm_bytes(traffic, {spec.l2_bytes, static_cast<double>(spec.sm_count)});
+  for (const Stream& stream : traffic.streams) result.sm_l2_bytes += sector_bytes(stream);
+  const auto moved = static_cast<double>(traffic.read_bytes() + traffic.write_bytes());
+  result.hbm_bytes = hbm_bytes(traffic, {spec.l2_bytes, static_cast<double>(spec.sm_count),
+                                         static_cast<double>(spec.l2_partitions)});
   Term longest{"launch", 0};
   for (const Stage& stage : traffic.stages) {
-    const double share = result.sm_l2_bytes > 0 ? stage.sm_l2_bytes / result.sm_l2_bytes : 0;
+    const double share = moved > 0 ? stage.sm_l2_bytes / moved : 0;
     const Term hbm{"hbm", share * result.hbm_bytes / *roofs.hbm_copy_gbps * 1e-3};
-    const Term l2{"l2", stage.sm_l2_bytes / l2_gbps(spec) * 1e-3};
+    const Term l2{"l2", share * result.sm_l2_bytes / l2_gbps(spec) * 1e-3};
     const Compute compute = compute_time(problem, stage, spec);
     const double busy = std::max({hbm.second, l2.second, compute.total});
     result.time_us += busy + spec.launch_us;
