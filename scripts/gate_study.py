@@ -12,7 +12,8 @@ more. The file holds a median and its cycles a case, arm and round; no samples.
 
 `table` draws rounds at random, without repeats inside a gate: 7 screen, 12 confirm, as `rooflash gate
 --against-exe` does, and hands them to `rooflash gate --paired`. Two gates of a draw share no round.
---check fails where a gate without a change says slower, where 5 % is missed, or 3 % in over one of ten.
+--docs writes the table into a file. --check fails where a gate without a change says slower, where 5 % is
+missed, or 3 % in over one of ten, and where the table in that file is another.
 """
 import argparse
 import json
@@ -22,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 ARMS = {"base": 0.0, "same": 0.0, "slow3": 0.03, "slow5": 0.05}
@@ -188,13 +190,13 @@ def draw_gates(options, study):
 def render(study, found):
     spread = sorted(noise(study))
     cases = len(study["arms"]["base"])
-    lines = [HEADING, "",
+    lines = [HEADING, "", textwrap.fill(
              f"Measured on {study['gpu']}, driver {study['driver']}: {rounds_of(study)} interleaved rounds of "
              f"{cases} cases of {study['kernel']} by one executable, as it is and with a wait added to the "
              f"family's kernels. From one pair of rounds to the next the ratio of two equal runs varies by "
              f"{spread[0] * 100:.2f} % to {spread[-1] * 100:.2f} % (standard deviation, by case; median "
              f"{statistics.median(spread) * 100:.2f} %). Gates of {SCREEN} + {CONFIRM} rounds drawn from these "
-             f"at random, none with a round twice (`scripts/gate_study.py`, `docs/gate_study.json`):", "",
+             f"at random, none with a round twice (`scripts/gate_study.py`, `docs/gate_study.json`):", 105), "",
              "| compared | gates | failed | cases slower | cases unsure | family slower |",
              "|---|---:|---:|---:|---:|---:|"]
     for name, verdicts in found.items():
@@ -224,12 +226,16 @@ def table(options, study):
     found = draw_gates(options, study)
     text = render(study, found)
     print(text)
+    said = failures(found)
     if options.docs:
         with open(options.docs, encoding="utf-8") as file:
-            before = file.read().split("\n" + HEADING)[0].rstrip("\n")
-        with open(options.docs, "w", encoding="utf-8") as file:
-            file.write(before + "\n\n" + text)
-    said = failures(found)
+            old = file.read()
+        new = old.split("\n" + HEADING)[0].rstrip("\n") + "\n\n" + text
+        if not options.check:
+            with open(options.docs, "w", encoding="utf-8") as file:
+                file.write(new)
+        elif new != old:
+            said.append(f"{options.docs} is out of date: run `table` without --check")
     if options.check and said:
         sys.exit("gate_study: " + "; ".join(said))
 

@@ -1,11 +1,15 @@
 // What the hardware counters say about the L2 flush. Skipped where they cannot be read.
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "device_case.hpp"
 #include "harness.hpp"
 #include "measure/counters.hpp"
 #include "measure/l2_flush.hpp"
+#include "measure/statistics.hpp"
+#include "measure/timer.hpp"
+#include "registry.hpp"
 
 namespace rooflash {
 namespace {
@@ -35,7 +39,6 @@ class HbmCounters : public testing::Test {
   }
   static void flush() { (*flush_)(gpu().stream); }
 
- private:
   static std::unique_ptr<L2Flush> flush_;
   static std::unique_ptr<CounterSession> session_;
 };
@@ -87,6 +90,36 @@ TEST_F(HbmCounters, FlushLeavesNoDirtyLines) {
   ASSERT_EQ(counted.status, "ok") << counted.reason;
   EXPECT_GE(*counted.hbm_read_bytes, 0.9 * static_cast<double>(reader.bytes()));
   EXPECT_LT(*counted.hbm_write_bytes, 0.05 * static_cast<double>(flush_bytes(gpu().l2_bytes)));
+}
+
+// The counters stay enabled between the captures of a run, and rows are timed there.
+TEST_F(HbmCounters, TimesBetweenCapturesAreThoseWithoutCounters) {
+  Problem p;
+  p.dtype = DType::bf16;
+  p.batch = 2;
+  p.heads_q = p.heads_kv = 16;
+  p.seqlen_q = p.seqlen_kv = 2048;
+  p.headdim = p.headdim_v = 64;
+  DeviceCase device(find_kernel("fa2"), p);
+  device.make_inputs(kSeed);
+  Timer timer(gpu().stream, flush_bytes(gpu().l2_bytes), gpu().limits.sm_count);
+  RunOptions options;
+  options.min_samples = options.max_samples = 50;
+  const auto time_us = [&] {
+    timer.warm_up(device.launch(), options);
+    return timer.measure(device.launch(), options).time_us.median;
+  };
+  std::vector<double> without;
+  std::vector<double> between;
+  for (int round = 0; round < 3; ++round) {  // in turns: a drifting clock meets both alike
+    session_.reset();
+    without.push_back(time_us());
+    session_ = std::make_unique<CounterSession>(counter_target(0));
+    const Counters counted = count(p.dtype, flush, [&] { device.launch()(gpu().stream); });
+    ASSERT_EQ(counted.status, "ok") << counted.reason;
+    between.push_back(time_us());
+  }
+  EXPECT_NEAR(median(between), median(without), 0.03 * median(without));
 }
 
 }  // namespace
