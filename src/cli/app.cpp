@@ -90,6 +90,11 @@ std::string help_hint(const CLI::App& app) {
     if (const std::size_t at = what.find(kNoValue); at != std::string_view::npos) {
       throw UsageError(fmt::format("{} needs a value", what.substr(0, at)), help_hint(app));
     }
+    constexpr std::string_view kNotConverted = "Could not convert: ";  // of a flag
+    if (what.starts_with(kNotConverted)) {
+      throw UsageError(printable(what.substr(kNotConverted.size())) + " is not true or false",
+                       "write true or false, in the flag's environment variable too");
+    }
     if (!commands.empty()) {
       throw UsageError(fmt::format("{} needs a command", sub.get_name()),
                        fmt::format("known: {}", fmt::join(commands, ", ")));

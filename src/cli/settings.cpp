@@ -112,8 +112,9 @@ void Settings::read(const std::string& path) {
   for (const CLI::ConfigItem& item : items) {
     if (item.name == "++" || item.name == "--") continue;  // a section begins or ends
     const std::string command = fmt::format("{}", fmt::join(item.parents, "."));
+    const int line = line_of(text, command, item.name);
     const std::string place =
-        fmt::format("{}:{}", printable(path), line_of(text, command, item.name));
+        line > 0 ? fmt::format("{}:{}", printable(path), line) : printable(path);
     std::vector<std::string> known;
     for (const Entry& entry : entries_) {
       if (entry.command == command) known.push_back(entry.option->get_lnames().front());
@@ -127,7 +128,7 @@ void Settings::read(const std::string& path) {
     }
     const bool twice = std::any_of(values_.begin(), values_.end(), [&](const FileValue& value) {
       return value.command == command && value.flag == item.name &&
-             value.place.starts_with(printable(path) + ":");
+             value.place.starts_with(printable(path));
     });
     if (twice) throw UsageError(fmt::format("{}: '{}' is set twice", place, item.name));
     values_.push_back({command, item.name, item.inputs, place});

@@ -122,6 +122,11 @@ void write_file_atomic(const std::string& path, std::string_view content) {
 
 void check_output_path(const std::string& path) {
   if (path.empty()) throw UsageError("the output path is empty", "give a file name with -o");
+  if (path == "-") {
+    throw UsageError(
+        "- is no output file",
+        "without an output file the result goes to stdout; ./- is a file of that name");
+  }
   const fs::path folder = folder_of(path);
   std::error_code error;
   if (folder.is_relative() && !fs::exists(folder, error)) fs::create_directory(folder, error);
