@@ -56,6 +56,23 @@ std::vector<const Row*> rows_of(const Record& record, const std::vector<std::str
   return rows;
 }
 
+// The command that judges the same records the same way: `words` and the flags of that.
+std::string command_again(std::vector<std::string> words, const GateFlags& flags) {
+  const ComparisonFlags& how = flags.comparison;
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (value.empty()) return;
+    words.emplace_back(flag);
+    words.push_back(value);
+  };
+  add("--threshold", how.threshold.value_or(""));
+  add("--abs", how.floor.value_or(""));
+  add("--rules", how.rules);
+  if (how.metrics != ComparisonFlags{}.metrics) add("--metric", how.metrics);
+  if (flags.mismatch == "warn") add("--on-mismatch", flags.mismatch);
+  for (const std::string& filter : flags.sweep.filters) add("-f", filter);
+  return shell_command(words);
+}
+
 struct Pair {
   Record base;
   Record candidate;
@@ -103,8 +120,9 @@ int gate_paired(Gate gate) {
   const Executable base = require_executable(flags.against, "old");
   const Pair pair = measure_pair(gate, plan, {base, judged});
   GateResult result{"paired", base.version, judged.version, {}, pair.comparison, ExitCode::ok};
-  result.next = fmt::format("rooflash gate {} {} --paired --rounds {}", shell_word(pair.paths[0]),
-                            shell_word(pair.paths[1]), pair.screen_rounds);
+  result.next = command_again({"rooflash", "gate", pair.paths[0], pair.paths[1], "--paired",
+                               "--rounds", std::to_string(pair.screen_rounds)},
+                              flags);
   if (!gate.context.quiet) {
     print_message(printable(fmt::format("saved {}, {}", pair.paths[0], pair.paths[1]), 1000));
   }
@@ -121,8 +139,10 @@ int gate_records(const Gate& gate) {
                           ? compare(base, candidate, gate.rules)
                           : compare_in_stages(base, candidate, gate.rules,
                                               parse_rounds(flags.rounds, "--rounds", 0));
-  result.next = fmt::format("rooflash gate {} {}{}", shell_word(paths[0]), shell_word(paths[1]),
-                            flags.comparison.paired ? " --paired" : "");
+  std::vector<std::string> again{"rooflash", "gate", paths[0], paths[1]};
+  if (flags.comparison.paired) again.emplace_back("--paired");
+  if (!flags.rounds.empty()) again.insert(again.end(), {"--rounds", flags.rounds});
+  result.next = command_again(again, flags);
   return deliver(gate, std::move(result),
                  fmt::format("make {} the base of the next gate", printable(paths[1])));
 }
@@ -155,10 +175,15 @@ int gate_baseline(const Gate& gate) {
   GateResult result{"baseline", flags.baseline, name, {}, {}, ExitCode::ok};
   result.comparison =
       compare_with_baseline(folder, flags.baseline, candidate, flags.sweep.filters, gate.rules);
-  result.next = fmt::format("rooflash gate --baseline {} {}", flags.baseline, shell_word(path));
-  return deliver(
-      gate, std::move(result),
-      fmt::format("rooflash baseline promote {} {}", flags.baseline, printable(shell_word(path))));
+  std::vector<std::string> promote{"rooflash", "baseline", "promote", flags.baseline, path};
+  std::vector<std::string> again{"rooflash", "gate", "--baseline", flags.baseline, path};
+  if (!flags.baseline_folder.empty()) {
+    for (std::vector<std::string>* words : {&promote, &again}) {
+      words->insert(words->end(), {"--baseline-dir", flags.baseline_folder});
+    }
+  }
+  result.next = command_again(again, flags);
+  return deliver(gate, std::move(result), printable(shell_command(promote), 1000));
 }
 
 int calibrate_gate(Gate gate) {
