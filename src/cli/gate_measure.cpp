@@ -1,9 +1,14 @@
 #include "cli/gate_measure.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -68,9 +73,28 @@ void make_folders(const fs::path& folder) {
 
 }  // namespace
 
+FolderLock::FolderLock(const std::string& folder) {
+  make_folders(folder);
+  fd_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd_ < 0) {
+    throw UsageError(
+        fmt::format("cannot open the folder {}: {}", printable(folder), std::strerror(errno)),
+        "name another one with -o");
+  }
+  if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  close(fd_);
+  throw UsageError(fmt::format("another gate is measuring in {}", printable(folder)),
+                   "wait for it, or name another folder with -o");
+}
+
+FolderLock::~FolderLock() {
+  close(fd_);
+}
+
 GateSession::GateSession(std::string folder, const GateSweep& sweep,
                          std::vector<Executable> executables, bool resume, bool quiet)
     : folder_(std::move(folder)),
+      lock_(folder_),
       sweep_(sweep),
       executables_(std::move(executables)),
       quiet_(quiet) {

@@ -18,12 +18,27 @@ struct GateSweep {
   std::uint64_t seed = 1;
 };
 
+// Keeps other gates out of a folder, in which their rounds would mix, for as long as it lives.
+class FolderLock {
+ public:
+  // Makes the folder where it is missing. Throws UsageError where it cannot, or another gate is
+  // measuring there.
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
 // Rounds of a gate, kept as records in FOLDER/rounds while it runs, so that nothing measured is
 // lost when it is interrupted: with `resume` what is there is used.
 class GateSession {
  public:
-  // Throws UsageError where `folder` cannot be used, or holds the rounds of another gate that
-  // `resume` would go on with. Rounds of an unfinished gate are moved to FOLDER/rounds.old.
+  // Throws UsageError where `folder` cannot be used, is used by another gate now, or holds the
+  // rounds of another gate that `resume` would go on with. Rounds of an unfinished gate are moved
+  // to FOLDER/rounds.old.
   GateSession(std::string folder, const GateSweep& sweep, std::vector<Executable> executables,
               bool resume, bool quiet);
 
@@ -49,6 +64,7 @@ class GateSession {
                                        const std::vector<const Row*>& only) const;
 
   std::string folder_;
+  FolderLock lock_;
   GateSweep sweep_;
   std::vector<Executable> executables_;
   bool quiet_;

@@ -201,6 +201,7 @@ class Paired(GateModes):
         second = self.path("out/rounds/screen/001-new.json")
         while not os.path.exists(second) and running.poll() is None:
             time.sleep(0.01)
+        self.assertIn("another gate is measuring in out", self.gate(*words, code=2))
         running.send_signal(signal.SIGINT)
         _, text = running.communicate(timeout=60)
         self.assertEqual(running.returncode, 130, text)
