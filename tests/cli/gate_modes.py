@@ -261,6 +261,8 @@ class Stored(GateModes):
         self.assertIn("main", self.gate("list", command="baseline"))
         self.gate("--baseline", "main", "base.json")
         self.assertIn("2 slower", self.gate("--baseline", "main", "slow.json", code=1))
+        self.assertIn("holds these rounds already",
+                      self.gate("promote", "main", "base.json", command="baseline", code=4))
         self.gate("promote", "main", "slow.json", command="baseline")
         with open(self.path("baselines/main/nvidia-h200-132-sms/flags.json"),
                   encoding="utf-8") as file:

@@ -96,6 +96,16 @@ TEST(Baseline, KeepsThreeSamplesAndStaysAReadableRecord) {
   EXPECT_TRUE(read.rows[0].clock_mhz->samples.empty());
 }
 
+TEST(Baseline, TheSameRoundsAreNotAddedTwice) {
+  Record stored = measured(1000, 3);
+  EXPECT_EQ(add_to_baseline(stored, measured(1000, 3)),
+            "it holds these rounds already; measure new ones");
+  EXPECT_EQ(stored.rows.size(), 3U);
+  Record next = measured(1000, 3);
+  next.rows[1].time_us->median = 1000.5;
+  EXPECT_EQ(add_to_baseline(stored, next), "");
+}
+
 TEST(Baseline, PromotingAddsRoundsAndKeepsTheLastTen) {
   Record stored = measured(1000, 7);
   Record next = measured(900, 5);
@@ -114,7 +124,7 @@ TEST(Baseline, PromotingAddsRoundsAndKeepsTheLastTen) {
 // The same card under another index is another device of the record, and still one more round.
 TEST(Baseline, PromotingFromAnotherIndexOfTheCard) {
   Record stored = measured(1000, 5);
-  Record next = measured(1000, 5);
+  Record next = measured(1001, 5);
   next.environment.devices[0].device = "cuda:1";
   for (Row& one : next.rows) one.device = "cuda:1";
   EXPECT_EQ(add_to_baseline(stored, next), "");
