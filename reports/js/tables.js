@@ -108,7 +108,8 @@ comparedItems.forEach((list, i) => {
     return [
       row.case, row.device, row.verdict, time(row.base_us), time(row.new_us),
       row.ratio === null ? "n/a" : [changeText(row.ratio), row.ratio],
-      row.ci95_low === null || row.ci95_high === null ? "n/a: too few rounds"
+      row.ratio === null ? "n/a"
+          : row.ci95_low === null || row.ci95_high === null ? "n/a: too few rounds"
           : `${changeText(row.ci95_low)} to ${changeText(row.ci95_high)}`,
       row.q === null ? "n/a" : [significant(row.q, 2), row.q], row.figures || "no change", row.reason,
     ];

@@ -8,6 +8,7 @@
 
 #include "cli/baseline_folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/folder_lock.hpp"
 #include "cli/record_reference.hpp"
 #include "cli/terminal.hpp"
 #include "core/error.hpp"
@@ -23,6 +24,8 @@ namespace rooflash {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kFolderHint = "name another folder with --baseline-dir";
 
 struct BaselineFlags {
   std::string folder;
@@ -43,13 +46,7 @@ Record fit_record(const std::string& text, const BaselineFlags& flags) {
 }
 
 void write_baseline(const Context& context, const BaselineFile& file, const Record& record) {
-  std::error_code error;
-  fs::create_directories(fs::path(file.path).parent_path(), error);
-  if (error) {
-    throw UsageError(
-        fmt::format("cannot make the folder of {}: {}", printable(file.path), error.message()),
-        "name another folder with --baseline-dir");
-  }
+  make_folder(fs::path(file.path).parent_path().string(), kFolderHint);
   write_file_atomic(file.path, record_text(record));
   if (context.quiet) return;
   const int rounds = end_of_rounds(record);
@@ -74,6 +71,7 @@ int save(const Context& context, const BaselineFlags& flags) {
                 "save it as a baseline of its own");
   }
   const std::vector<BaselinePart> parts = baseline_parts(record);
+  const FolderLock lock(folder, FolderLock::IfHeld::wait, kFolderHint);
   for (const BaselinePart& part : parts) {
     const BaselineFile file =
         baseline_file(folder, flags.name, part.device_class, part.record.suite);
@@ -92,6 +90,8 @@ int save(const Context& context, const BaselineFlags& flags) {
 int promote(const Context& context, const BaselineFlags& flags) {
   require_baseline_name(flags.name);
   const std::string folder = baseline_folder(flags.folder);
+  // What another promote adds between the reading and the writing would be lost.
+  const FolderLock lock(folder, FolderLock::IfHeld::wait, kFolderHint);
   for (const std::string& text : flags.records) {
     for (BaselinePart& part : baseline_parts(fit_record(text, flags))) {
       const BaselineFile file =

@@ -1,10 +1,7 @@
 #include "cli/gate_measure.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -28,6 +25,8 @@ namespace rooflash {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kFolderHint = "name another one with -o";
 
 // What must not change while a gate is resumed: the file itself, too.
 nlohmann::ordered_json identity(const Executable& executable) {
@@ -61,40 +60,12 @@ bool asks_for_counters(const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), "--counters") != words.end();
 }
 
-void make_folders(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw UsageError(
-        fmt::format("cannot make the folder {}: {}", printable(folder.string()), error.message()),
-        "name another one with -o");
-  }
-}
-
 }  // namespace
-
-FolderLock::FolderLock(const std::string& folder) {
-  make_folders(folder);
-  fd_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd_ < 0) {
-    throw UsageError(
-        fmt::format("cannot open the folder {}: {}", printable(folder), std::strerror(errno)),
-        "name another one with -o");
-  }
-  if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
-  close(fd_);
-  throw UsageError(fmt::format("another gate is measuring in {}", printable(folder)),
-                   "wait for it, or name another folder with -o");
-}
-
-FolderLock::~FolderLock() {
-  close(fd_);
-}
 
 GateSession::GateSession(std::string folder, const GateSweep& sweep,
                          std::vector<Executable> executables, bool resume, bool quiet)
     : folder_(std::move(folder)),
-      lock_(folder_),
+      lock_(folder_, FolderLock::IfHeld::refuse, kFolderHint),
       sweep_(sweep),
       executables_(std::move(executables)),
       quiet_(quiet) {
@@ -131,7 +102,7 @@ GateSession::GateSession(std::string folder, const GateSweep& sweep,
           fmt::format("an unfinished gate's rounds were moved to {}", printable(old.string())));
     }
   }
-  make_folders(rounds);
+  make_folder(rounds.string(), kFolderHint);
   write_file_atomic(file, text);
 }
 
@@ -192,7 +163,7 @@ Record GateSession::measure_once(const Executable& executable,
 
 std::vector<Record> GateSession::measure(const std::string& stage, int rounds, int first_round,
                                          const std::vector<const Row*>& only) {
-  make_folders(fs::path(folder_) / "rounds" / stage);
+  make_folder((fs::path(folder_) / "rounds" / stage).string(), kFolderHint);
   const std::vector<std::string> words = stage_words(stage, only);
   std::vector<Record> records(executables_.size());
   Progress progress(static_cast<std::size_t>(rounds) * executables_.size(), !quiet_);

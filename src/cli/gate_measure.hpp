@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/folder_lock.hpp"
 #include "cli/gate_executable.hpp"
 #include "core/record.hpp"
 
@@ -16,20 +17,6 @@ struct GateSweep {
   std::vector<std::string> measuring;  // words that say how they are measured
   std::vector<std::string> devices;    // resolved: "cuda:0"
   std::uint64_t seed = 1;
-};
-
-// Keeps other gates out of a folder, in which their rounds would mix, for as long as it lives.
-class FolderLock {
- public:
-  // Makes the folder where it is missing. Throws UsageError where it cannot, or another gate is
-  // measuring there.
-  explicit FolderLock(const std::string& folder);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int fd_;
 };
 
 // Rounds of a gate, kept as records in FOLDER/rounds while it runs, so that nothing measured is

@@ -96,7 +96,7 @@ DataTable comparison_table(const RecordComparison& comparison, std::size_t index
     row.cells.push_back(text_cell(
         one->ci95_low && one->ci95_high
             ? fmt::format("{} to {}", change_text(*one->ci95_low), change_text(*one->ci95_high))
-            : std::string("n/a: too few rounds")));
+            : std::string(one->ratio ? "n/a: too few rounds" : "n/a")));
     row.cells.push_back(one->q ? DataCell{significant(*one->q, 2), one->q} : text_cell("n/a"));
     row.cells.push_back(text_cell(one->figures.empty() ? "no change" : one->figures));
     row.cells.push_back(text_cell(one->reason));

@@ -273,6 +273,27 @@ class Stored(GateModes):
         self.assertFalse(os.path.exists(self.path("baselines/main")))
         self.assertIn("no baseline", self.gate("list", command="baseline"))
 
+    def test_promoted_at_the_same_time(self):
+        with open(self.measure("base"), encoding="utf-8") as file:
+            record = json.load(file)
+        rows = [row for row in record["rows"] if row["round"] == 0]
+        for number in range(6):
+            for row in rows:  # another measurement, not the same once more
+                time = row["time_us"]["median"] + number
+                row["time_us"].update(median=time, min=time, ci95=[time, time], samples=[time])
+            record["rows"] = rows
+            record["environment"]["date"] = f"2026-01-0{number + 1}T00:00:00Z"
+            with open(self.path(f"{number}.json"), "w", encoding="utf-8") as file:
+                json.dump(record, file)
+        self.gate("save", "main", "0.json", command="baseline")
+        promoting = [subprocess.Popen([ROOFLASH, "baseline", "promote", "main", f"{number}.json", "-q"],
+                                      cwd=self.folder, env=self.environment) for number in range(1, 6)]
+        self.assertEqual([process.wait(timeout=60) for process in promoting], [0] * 5)
+        with open(self.path("baselines/main/nvidia-h200-132-sms/flags.json"),
+                  encoding="utf-8") as file:
+            rows = json.load(file)["rows"]
+        self.assertEqual({row["round"] for row in rows}, set(range(6)))
+
     def test_measured_now(self):
         self.gate("save", "main", self.measure("base"), command="baseline")
         slow = self.executable("slow", slower={"naive": 1.2})
