@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Reads the log of a CUDA build (ptxas -v) and prints registers, shared memory and spills of each
-kernel. Fails on spills in the families named with --no-spills and on ptxas notes C75xx, and with
---against on kernels that take more than in the log of another build, by the rules of docs/ci.md."""
+kernel, and with --worker the size of its code. Fails on spills in the families named with --no-spills and
+on ptxas notes C75xx, and with --against on kernels that take more than in another build, by the rules of
+docs/ci.md."""
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -43,15 +45,28 @@ def demangled(symbols):
 
 
 # What a kernel may take more without a change on the card: registers are handed out by eights, shared
-# memory by 128 bytes.
+# memory by 128 bytes. Of code a share.
 ALLOWED = {"registers": 7, "spills": 0, "smem": 127}
+ALLOWED_CODE = 0.05
 
 
-def read(path):
+def code_sizes(worker):
+    """Bytes by symbol and architecture, of the kernels in a rooflash-worker."""
+    done = subprocess.run([worker, "--code-sizes"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"check_ptxas: {worker} --code-sizes ended with {done.returncode}:\n{done.stderr}")
+    kernels = [json.loads(line) for line in done.stdout.splitlines()]
+    return {(kernel["symbol"], kernel["sm"]): kernel["code_bytes"] for kernel in kernels}
+
+
+def read(path, worker):
     with open(path, encoding="utf-8", errors="replace") as log:
         kernels, notes = parse(log)
     if not kernels:
         sys.exit(f"check_ptxas: {path} holds no ptxas output: it is not the log of a full build")
+    sizes = code_sizes(worker) if worker else {}
+    for kernel in kernels:
+        kernel["code"] = sizes.get((kernel["symbol"], int(re.sub(r"\D", "", kernel["sm"]))))
     return kernels, notes
 
 
@@ -65,6 +80,8 @@ def grown(kernels, base):
         for figure, allowed in ALLOWED.items():
             if (kernel[figure] or 0) > (old[figure] or 0) + allowed:
                 lines.append(f"{kernel['sm']} {name[:90]}: {figure} {old[figure]} to {kernel[figure]}")
+        if kernel["code"] and old["code"] and kernel["code"] > old["code"] * (1 + ALLOWED_CODE):
+            lines.append(f"{kernel['sm']} {name[:90]}: code {old['code']} to {kernel['code']} bytes")
     return lines, len(both)
 
 
@@ -73,23 +90,29 @@ def main():
     parser.add_argument("log")
     parser.add_argument("--no-spills", default="fa2,fa3,rf,fp8", metavar="FAMILY,...",
                         help="families that may not spill (default: %(default)s)")
+    parser.add_argument("--worker", help="rooflash-worker of this build, for the size of its code")
     parser.add_argument("--against", metavar="LOG", help="of the build to hold against")
+    parser.add_argument("--against-worker", metavar="WORKER", help="rooflash-worker of that build")
     options = parser.parse_args()
 
-    kernels, notes = read(options.log)
+    kernels, notes = read(options.log, options.worker)
 
     guarded = re.compile("|".join(re.escape(f) for f in options.no_spills.split(",")))
     failed = bool(notes)
-    print(f"{'sm':8} {'regs':>4} {'smem':>7} {'spills':>6}  kernel")
+    print(f"{'sm':8} {'regs':>4} {'smem':>7} {'spills':>6} {'code':>6}  kernel")
     for kernel, name in zip(kernels, demangled([k["symbol"] for k in kernels])):
         bad = kernel["spills"] > 0 and guarded.search(kernel["symbol"])
         failed = failed or bool(bad)
-        print(f"{kernel['sm']:8} {kernel['registers'] or '?':>4} {kernel['smem']:>7} "
-              f"{kernel['spills']:>6}  {name[:90]}{'   <- spills' if bad else ''}")
+        print(f"{kernel['sm']:8} {kernel['registers'] or '?':>4} {kernel['smem']:>7} {kernel['spills']:>6} "
+              f"{kernel['code'] or '?':>6}  {name[:90]}{'   <- spills' if bad else ''}")
     for note in notes:
         print(f"note: {note}")
+    unread = sum(kernel["code"] is None for kernel in kernels) if options.worker else 0
+    if unread:
+        failed = True
+        print(f"{unread} kernels of the log have no code in {options.worker}")
     if options.against:
-        more, both = grown(kernels, read(options.against)[0])
+        more, both = grown(kernels, read(options.against, options.against_worker)[0])
         failed = failed or bool(more) or both == 0
         print(f"{both} kernels in both builds, {len(more)} figures grown")
         for line in more:

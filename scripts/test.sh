@@ -97,7 +97,8 @@ fi
 
 if command -v nvcc > /dev/null; then
   if step "CUDA build" build_cuda; then
-    step "spills" python3 scripts/check_ptxas.py build-test-cuda/build.log || true
+    step "spills" python3 scripts/check_ptxas.py build-test-cuda/build.log --worker build-test-cuda/rooflash-worker ||
+      true
     if nvidia-smi -L 2> /dev/null | grep -q '^GPU'; then
       step "GPU tests" tests build-test-cuda -L gpu || true
     else

@@ -45,7 +45,7 @@ void add_sizes(std::string_view cubin, const Elf64_Ehdr& header, CodeSizes& size
   }
 }
 
-CodeSizes own_code_sizes() {
+CodeSizes read_own_code_sizes() {
   constexpr const char* kSelf = "/proc/self/exe";
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(kSelf, error);
@@ -71,8 +71,13 @@ CodeSizes code_sizes(std::string_view image) {
   return sizes;
 }
 
+const CodeSizes& own_code_sizes() {
+  static const CodeSizes sizes = read_own_code_sizes();
+  return sizes;
+}
+
 std::optional<std::int64_t> own_code_bytes(const std::string& symbol, int sm) {
-  static const CodeSizes sizes = own_code_sizes();
+  const CodeSizes& sizes = own_code_sizes();
   const auto found = sizes.find({sm, symbol});
   if (found == sizes.end()) return std::nullopt;
   return found->second;

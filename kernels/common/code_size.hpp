@@ -19,6 +19,9 @@ using CodeSizes = std::map<std::pair<int, std::string>, std::int64_t>;
 // gives none.
 CodeSizes code_sizes(std::string_view image);
 
+// Of the running executable, read once.
+const CodeSizes& own_code_sizes();
+
 // Of the kernel `symbol` in the running executable; empty where it carries none for `sm`.
 std::optional<std::int64_t> own_code_bytes(const std::string& symbol, int sm);
 

@@ -1,8 +1,9 @@
 // rooflash-worker: runs the cases of one device for the driver (worker/protocol.hpp).
 //
-//   rooflash-worker            requests on stdin, replies on stdout
-//   rooflash-worker --devices  the CUDA devices as one line of JSON; exit code 77 where there is
-//   none
+//   rooflash-worker               requests on stdin, replies on stdout
+//   rooflash-worker --devices     the CUDA devices as one line of JSON; exit code 77 where there is
+//                                 none
+//   rooflash-worker --code-sizes  a line of JSON for each kernel of this executable; needs no GPU
 #include <unistd.h>
 
 #include <charconv>
@@ -12,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/code_size.hpp"
 #include "core/descriptors.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -71,15 +73,28 @@ int list_devices() {
   }
 }
 
+int list_code_sizes() {
+  for (const auto& [kernel, bytes] : own_code_sizes()) {
+    const auto& [sm, symbol] = kernel;
+    std::puts(
+        dump_line(nlohmann::ordered_json{{"symbol", symbol}, {"sm", sm}, {"code_bytes", bytes}})
+            .c_str());
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace rooflash
 
 int main(int argc, char** argv) {
   rooflash::fill_standard_descriptors();
   if (argc == 2 && std::string_view(argv[1]) == "--devices") return rooflash::list_devices();
+  if (argc == 2 && std::string_view(argv[1]) == "--code-sizes") return rooflash::list_code_sizes();
   if (argc != 1) {
-    std::fputs("usage: rooflash-worker [--devices]\nrooflash starts it; see `rooflash --help`.\n",
-               stderr);
+    std::fputs(
+        "usage: rooflash-worker [--devices | --code-sizes]\nrooflash starts it; see `rooflash "
+        "--help`.\n",
+        stderr);
     return static_cast<int>(rooflash::ExitCode::usage);
   }
   const int out = rooflash::take_stdout();
