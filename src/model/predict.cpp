@@ -47,17 +47,18 @@ double sector_bytes(const Stream& stream) {
   const std::int64_t piece = std::min(stream.piece_bytes, row);
   const std::int64_t rest = row % piece;
   const auto sectors = [](std::int64_t part, std::int64_t shift) {
-    return static_cast<double>((part + shift + 31) / 32);
+    return (part + shift + 31) / 32;
   };
   const auto of_row = [&](std::int64_t shift) {
-    return static_cast<double>(row / piece) * sectors(piece, shift) +
-           (rest > 0 ? sectors(rest, shift) : 0);
+    const std::int64_t whole = row / piece;
+    return whole * sectors(piece, shift) + (rest > 0 ? sectors(rest, shift) : 0);
   };
   // Rows follow each other, so their starts are spread over the multiples of this.
   const auto step = std::gcd(row, std::int64_t{32});
   const double aligned = static_cast<double>(step) / 32;
   return bytes * 32 / static_cast<double>(row) *
-         (aligned * of_row(0) + (1 - aligned) * of_row(std::min<std::int64_t>(step, 16)));
+         (aligned * static_cast<double>(of_row(0)) +
+          (1 - aligned) * static_cast<double>(of_row(std::min<std::int64_t>(step, 16))));
 }
 
 // How long the fullest SM takes over the work of its share, `tiles` spread evenly and the largest
