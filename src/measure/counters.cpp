@@ -39,9 +39,9 @@ struct CounterSession::State {
   std::string chip;
   std::vector<std::uint8_t> availability;
   std::map<std::vector<std::string>, MetricPlan> plans;
-  // Stays enabled while the same plan is counted: the first Start after Enable takes 0.17 s on an
-  // H200, later ones 0.02 s, and between captures a kernel's time is what it is without. Another
-  // plan needs another Enable: CUPTI 13.0 gives NaN for metrics that the first one had not.
+  // Stays enabled while the same plan is counted: the first Start after Enable takes longer than
+  // all the rest of a capture (docs/measuring.md, Counters). Another plan needs another Enable:
+  // CUPTI 13.0 gives NaN for metrics that the first one had not.
   CUpti_RangeProfiler_Object* profiler = nullptr;
   const MetricPlan* enabled_for = nullptr;
   std::vector<std::uint8_t> data;  // the counters' image, which the profiler keeps a pointer to
