@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "cli/baseline_folder.hpp"
@@ -90,8 +91,13 @@ int save(const Context& context, const BaselineFlags& flags) {
 int promote(const Context& context, const BaselineFlags& flags) {
   require_baseline_name(flags.name);
   const std::string folder = baseline_folder(flags.folder);
-  // What another promote adds between the reading and the writing would be lost.
-  const FolderLock lock(folder, FolderLock::IfHeld::wait, kFolderHint);
+  // What another promote adds between the reading and the writing would be lost. A folder that is
+  // not there is not made for it: no baseline is found below.
+  std::optional<FolderLock> lock;
+  std::error_code error;
+  if (fs::is_directory(folder, error)) {
+    lock.emplace(folder, FolderLock::IfHeld::wait, kFolderHint);
+  }
   for (const std::string& text : flags.records) {
     for (BaselinePart& part : baseline_parts(fit_record(text, flags))) {
       const BaselineFile file =

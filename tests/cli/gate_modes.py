@@ -272,6 +272,8 @@ class Stored(GateModes):
         self.gate("rm", "main", command="baseline")
         self.assertFalse(os.path.exists(self.path("baselines/main")))
         self.assertIn("no baseline", self.gate("list", command="baseline"))
+        self.gate("promote", "main", "base.json", "--baseline-dir", "nowhere", command="baseline", code=4)
+        self.assertFalse(os.path.exists(self.path("nowhere")))
 
     def test_promoted_at_the_same_time(self):
         with open(self.measure("base"), encoding="utf-8") as file:
