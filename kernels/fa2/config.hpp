@@ -8,11 +8,11 @@ namespace rooflash::fa2 {
 
 template <int kHeaddim>
 struct Config {
-  static_assert(kHeaddim % 32 == 0 && kHeaddim <= 128, "one swizzled row is 64 or 128 elements");
+  static_assert(kHeaddim == 64 || kHeaddim == 128);
   static constexpr int kBlockM = 128;  // queries per CTA
   static constexpr int kBlockN =
       kHeaddim == 128 ? 32 : 64;    // keys per step; what the registers hold
-  static constexpr int kWarps = 4;  // each owns kBlockM / kWarps = 32 query rows
+  static constexpr int kWarps = 4;  // each owns kBlockM / kWarps query rows
   static constexpr int kThreads = 32 * kWarps;
   static constexpr int kRowsPerWarp = kBlockM / kWarps;
   // Q, one K tile and one V tile, 2 bytes an element.

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "common/host_math.hpp"
+#include "common/mask.hpp"
 #include "common/two_level_memory.hpp"
 #include "config.hpp"
 #include "variants.hpp"
@@ -50,14 +51,9 @@ std::string limits(const Problem& p) {
   return {};
 }
 
-// Key blocks [begin, end) that some row of the query block sees. Both ends of the visible range
-// grow with the row, so the first and the last row decide.
-KeyRange key_blocks(const Problem& p, std::int64_t first_row, Tile tile) {
-  const std::int64_t last_row = std::min(first_row + tile.block_q, p.seqlen_q) - 1;
-  const std::int64_t begin = visible_keys(p, first_row).begin;
-  const std::int64_t end = visible_keys(p, last_row).end;
-  if (begin >= end) return {0, 0};
-  return {begin / tile.block_kv, ceil_div(end, tile.block_kv)};
+KeyBlocks blocks_of(const Problem& p, std::int64_t first_row, Tile tile) {
+  return key_blocks(band_of(p), first_row, std::min(tile.block_q, p.seqlen_q - first_row),
+                    p.seqlen_kv, tile.block_kv);
 }
 
 // What a CTA keeps in registers.
@@ -131,7 +127,7 @@ void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& mem
   const auto query_block = [&](std::int64_t b, std::int64_t h, std::int64_t first_row) {
     const std::int64_t h_kv = h / (p.heads_q / p.heads_kv);
     const std::int64_t rows = std::min(tile.block_q, p.seqlen_q - first_row);
-    const KeyRange blocks = key_blocks(p, first_row, tile);
+    const KeyBlocks blocks = blocks_of(p, first_row, tile);
     state.o.fill(0.0F);
     state.row_max.fill(kMinusInfinity);
     state.row_sum.fill(0.0F);
@@ -174,7 +170,7 @@ Traffic traffic(const Problem& p, Tile tile) {
   std::int64_t steps = 0;       // (query block, key block) pairs, per head
   std::int64_t most_steps = 0;  // of one query block
   for (std::int64_t row = 0; row < p.seqlen_q; row += tile.block_q) {
-    const KeyRange blocks = key_blocks(p, row, tile);
+    const KeyBlocks blocks = blocks_of(p, row, tile);
     if (blocks.begin == blocks.end) continue;
     query_rows += std::min(tile.block_q, p.seqlen_q - row);
     key_rows += std::min(blocks.end * tile.block_kv, p.seqlen_kv) - blocks.begin * tile.block_kv;

@@ -6,7 +6,7 @@
 
 namespace rooflash::fa2 {
 
-inline constexpr unsigned kMasks = kMaskNone | kMaskCausal;
+inline constexpr unsigned kMasks = kMaskNone | kMaskCausal | kMaskCausalTopLeft | kMaskWindow;
 
 inline constexpr Variant kVariants[] = {
     {Pass::fwd, 64, DType::bf16, kMasks, 80, 999},

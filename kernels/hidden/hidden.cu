@@ -7,7 +7,7 @@
 
 #include "common/element.cuh"
 #include "common/launch.hpp"
-#include "common/mask.cuh"
+#include "common/mask.hpp"
 #include "prepare.hpp"
 #include "variants.hpp"
 

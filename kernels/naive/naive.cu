@@ -16,7 +16,7 @@
 
 #include "common/element.cuh"
 #include "common/launch.hpp"
-#include "common/mask.cuh"
+#include "common/mask.hpp"
 #include "common/ptx/mma.cuh"
 #include "config.hpp"
 #include "core/error.hpp"

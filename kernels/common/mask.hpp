@@ -1,0 +1,64 @@
+// Every mask as one band: query i sees keys j with i + first <= j <= i + last, clipped to the
+// sequence. The host turns a Problem's mask into a band, kernels know nothing else. CUDA-free; nvcc
+// compiles the constexpr functions for the device too.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/problem.hpp"
+
+namespace rooflash {
+
+struct Band {
+  std::int64_t first;
+  std::int64_t last;
+};
+
+inline Band band_of(const Problem& p) {
+  const std::int64_t offset = p.mask.align == Align::bottom_right ? p.seqlen_kv - p.seqlen_q : 0;
+  Band band{-p.seqlen_q, p.seqlen_kv};  // no limit
+  if (p.mask.kind == MaskKind::causal) band.last = offset;
+  if (p.mask.kind == MaskKind::window) {
+    if (p.mask.left != kUnbounded) band.first = std::max(offset - p.mask.left, band.first);
+    if (p.mask.right != kUnbounded) band.last = std::min(offset + p.mask.right, band.last);
+  }
+  return band;
+}
+
+// Key blocks that a block of query rows works through: [begin, end), none where they are equal.
+// Those of [whole_begin, whole_end) need no mask: all their keys exist and every row sees them.
+struct KeyBlocks {
+  std::int64_t begin, end;
+  std::int64_t whole_begin, whole_end;
+};
+
+// Of `rows` query rows from `first_row` on. Both ends of what a row sees grow with the row, so the
+// first and the last row decide.
+constexpr KeyBlocks key_blocks(Band band, std::int64_t first_row, std::int64_t rows,
+                               std::int64_t seqlen_kv, std::int64_t block_kv) {
+  const std::int64_t last_row = first_row + rows - 1;
+  const std::int64_t begin = std::max<std::int64_t>(first_row + band.first, 0);
+  const std::int64_t end = std::min(last_row + band.last + 1, seqlen_kv);
+  if (begin >= end) return {0, 0, 0, 0};
+  const std::int64_t whole_begin = std::max<std::int64_t>(last_row + band.first, 0);
+  const std::int64_t whole_end =
+      std::max<std::int64_t>(std::min(first_row + band.last + 1, seqlen_kv), 0);
+  return {begin / block_kv, (end + block_kv - 1) / block_kv,
+          (whole_begin + block_kv - 1) / block_kv, whole_end / block_kv};
+}
+
+// The same band seen from a block of query rows: row r of the block sees keys [begin + r, end + r)
+// that exist. Clipped so that 32 bits hold it; `rows` is at least the number of rows.
+struct RowBand {
+  int begin;
+  int end;
+};
+
+constexpr RowBand row_band(Band band, std::int64_t first_row, std::int64_t rows,
+                           std::int64_t seqlen_kv) {
+  return {static_cast<int>(std::clamp(first_row + band.first, -rows, seqlen_kv)),
+          static_cast<int>(std::clamp(first_row + band.last + 1, -rows, seqlen_kv))};
+}
+
+}  // namespace rooflash

@@ -1,0 +1,123 @@
+// The online softmax on a warp's accumulators: mask, running maximum and sum, rescaling, division.
+// Milakov and Gimelshein (arXiv 1805.02867); every row belongs to four neighbouring lanes.
+#pragma once
+
+#include <cmath>
+#include <numbers>
+
+#include "common/mask.hpp"
+#include "common/mma_tile.cuh"
+
+namespace rooflash {
+
+// Running statistics of the lane's rows: row r of m-tile m as in Accumulators.
+template <int kMTiles>
+struct RowState {
+  float max[kMTiles][2];  // of the scaled scores, in units of log2
+  float sum[kMTiles][2];  // this lane's share; the four lanes add up at the end
+
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int m = 0; m < kMTiles; ++m) {
+      max[m][0] = max[m][1] = -INFINITY;
+      sum[m][0] = sum[m][1] = 0;
+    }
+  }
+};
+
+// Hides the keys a row does not see: `band` of the query block, `row` the lane's first row in it,
+// `key` its first column's key.
+template <int kMTiles, int kKeys>
+__device__ __forceinline__ void apply_mask(Accumulators<kMTiles, kKeys>& s, RowBand band,
+                                           int seqlen_kv, int row, int key) {
+#pragma unroll
+  for (int m = 0; m < kMTiles; ++m) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int begin = band.begin + row + m * 16 + r * 8 - key;
+      const int end = min(band.end + row + m * 16 + r * 8, seqlen_kv) - key;
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const int column = n * 8 + c;
+          if (column < begin || column >= end) s.at[m][n][2 * r + c] = -INFINITY;
+        }
+      }
+    }
+  }
+}
+
+// Turns scores into unnormalised weights and rescales what was summed before.
+template <int kMTiles, int kKeys, int kWidth>
+__device__ __forceinline__ void online_softmax(Accumulators<kMTiles, kKeys>& s,
+                                               RowState<kMTiles>& rows,
+                                               Accumulators<kMTiles, kWidth>& o, float scale_log2) {
+#pragma unroll
+  for (int m = 0; m < kMTiles; ++m) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float block_max = fmaxf(s.at[m][0][2 * r], s.at[m][0][2 * r + 1]);
+#pragma unroll
+      for (int n = 1; n < kKeys / 8; ++n) {
+        block_max = fmaxf(block_max, fmaxf(s.at[m][n][2 * r], s.at[m][n][2 * r + 1]));
+      }
+      block_max = fmaxf(block_max, __shfl_xor_sync(0xFFFFFFFFU, block_max, 1));
+      block_max = fmaxf(block_max, __shfl_xor_sync(0xFFFFFFFFU, block_max, 2));
+      // The maximum is kept as it is subtracted, scaled and rounded: the factor is exactly 1 where
+      // it stands, so that no rounding adds up over the blocks of a long row.
+      const float old_max = rows.max[m][r];
+      const float new_max = fmaxf(old_max, block_max * scale_log2);
+      rows.max[m][r] = new_max;
+      // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
+      const float shift = new_max == -INFINITY ? 0.0F : new_max;
+      const float rescale = ptx::ex2(old_max - shift);
+      float sum = 0.0F;
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const float weight = ptx::ex2(s.at[m][n][2 * r + c] * scale_log2 - shift);
+          s.at[m][n][2 * r + c] = weight;
+          sum += weight;
+        }
+      }
+      rows.sum[m][r] = rows.sum[m][r] * rescale + sum;
+#pragma unroll
+      for (int n = 0; n < kWidth / 8; ++n) {
+        o.at[m][n][2 * r] *= rescale;
+        o.at[m][n][2 * r + 1] *= rescale;
+      }
+    }
+  }
+}
+
+// Divides by the row sums and writes LSE of the warp's rows, the first at `lse`; rows past `rows`
+// are left out. A row that saw no key gets O = 0 and LSE = -inf.
+template <int kMTiles, int kWidth>
+__device__ __forceinline__ void normalise(Accumulators<kMTiles, kWidth>& o,
+                                          const RowState<kMTiles>& state, float* lse, int rows,
+                                          int lane) {
+#pragma unroll
+  for (int m = 0; m < kMTiles; ++m) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float sum = state.sum[m][r];
+      sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
+      sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
+      const int row = m * 16 + r * 8 + (lane >> 2);
+      const bool empty = sum == 0.0F;
+      if ((lane & 3) == 0 && row < rows) {
+        lse[row] = empty ? -INFINITY : state.max[m][r] * std::numbers::ln2_v<float> + logf(sum);
+      }
+      const float inverse = empty ? 0.0F : 1.0F / sum;
+#pragma unroll
+      for (int n = 0; n < kWidth / 8; ++n) {
+        o.at[m][n][2 * r] *= inverse;
+        o.at[m][n][2 * r + 1] *= inverse;
+      }
+    }
+  }
+}
+
+}  // namespace rooflash

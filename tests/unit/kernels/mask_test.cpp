@@ -1,0 +1,95 @@
+// The band of a mask against the keys that each row sees, one by one.
+#include "common/mask.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace rooflash {
+namespace {
+
+Problem problem(std::int64_t seqlen_q, std::int64_t seqlen_kv, Mask mask) {
+  Problem p;
+  p.seqlen_q = seqlen_q;
+  p.seqlen_kv = seqlen_kv;
+  p.mask = mask;
+  return p;
+}
+
+std::vector<Problem> problems() {
+  std::vector<Problem> result;
+  for (const auto& [sq, sk] : {std::pair{1, 1}, {7, 300}, {300, 7}, {130, 130}, {65, 200}}) {
+    for (const Align align : {Align::bottom_right, Align::top_left}) {
+      result.push_back(problem(sq, sk, {MaskKind::none, align}));
+      result.push_back(problem(sq, sk, {MaskKind::causal, align}));
+      for (const auto& [left, right] :
+           {std::pair{0, 0}, {10, 0}, {30, 20}, {-1, 5}, {5, -1}, {-1, -1}, {1000, 1000}}) {
+        result.push_back(problem(sq, sk, {MaskKind::window, align, left, right}));
+      }
+    }
+  }
+  return result;
+}
+
+TEST(KeyBlocks, HoldWhatTheRowsSee) {
+  for (const Problem& p : problems()) {
+    for (const std::int64_t block_q : {1, 16, 64}) {
+      for (const std::int64_t block_kv : {1, 16, 64}) {
+        for (std::int64_t first = 0; first < p.seqlen_q; first += block_q) {
+          const std::int64_t rows = std::min(block_q, p.seqlen_q - first);
+          const KeyBlocks blocks = key_blocks(band_of(p), first, rows, p.seqlen_kv, block_kv);
+          for (std::int64_t block = 0; block * block_kv < p.seqlen_kv; ++block) {
+            bool whole = (block + 1) * block_kv <= p.seqlen_kv;
+            std::int64_t begin = p.seqlen_kv, end = 0;  // all keys between are worked through
+            for (std::int64_t row = first; row < first + rows; ++row) {
+              const KeyRange keys = visible_keys(p, row);
+              if (keys.begin < keys.end) {
+                begin = std::min(begin, keys.begin);
+                end = std::max(end, keys.end);
+              }
+              whole = whole && keys.begin <= block * block_kv && (block + 1) * block_kv <= keys.end;
+            }
+            const bool needed = begin < (block + 1) * block_kv && block * block_kv < end;
+            ASSERT_EQ(blocks.begin <= block && block < blocks.end, needed)
+                << case_id("", p) << " row " << first << " block " << block;
+            if (!needed) continue;
+            ASSERT_EQ(blocks.whole_begin <= block && block < blocks.whole_end, whole)
+                << case_id("", p) << " row " << first << " block " << block;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(RowBand, IsWhatARowSees) {
+  for (const Problem& p : problems()) {
+    for (std::int64_t first = 0; first < p.seqlen_q; first += 16) {
+      const RowBand band = row_band(band_of(p), first, 16, p.seqlen_kv);
+      for (std::int64_t r = 0; r < std::min<std::int64_t>(16, p.seqlen_q - first); ++r) {
+        const KeyRange keys = visible_keys(p, first + r);
+        for (std::int64_t key = 0; key < p.seqlen_kv; ++key) {
+          ASSERT_EQ(band.begin + r <= key && key < band.end + r,
+                    keys.begin <= key && key < keys.end)
+              << case_id("", p) << " row " << first + r << " key " << key;
+        }
+      }
+    }
+  }
+}
+
+// 2^30 queries and keys, the most that 32 bits count with room for a tile.
+TEST(RowBand, FitsInto32BitsForLongRows) {
+  constexpr std::int64_t kLong = std::int64_t{1} << 30;
+  const Problem p = problem(kLong, kLong, {MaskKind::window, Align::bottom_right, 100, 7});
+  const RowBand last = row_band(band_of(p), kLong - 128, 128, kLong);
+  EXPECT_EQ(last.begin, kLong - 228);
+  EXPECT_EQ(last.end, kLong - 120);
+  const Problem full = problem(kLong, 1, {});
+  EXPECT_EQ(row_band(band_of(full), kLong - 128, 128, 1).begin, -128);
+  EXPECT_EQ(row_band(band_of(full), kLong - 128, 128, 1).end, 1);
+}
+
+}  // namespace
+}  // namespace rooflash
