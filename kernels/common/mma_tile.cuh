@@ -27,7 +27,18 @@ struct TileLayout {
     return static_cast<std::uint32_t>(row * kRowBytes +
                                       ((chunk ^ (row / (8 / kGroup) % kGroup)) << 4));
   }
-  // From the address of chunk 0 or 1 of a row to the one `chunks`, an even number, further on.
+  // Where the lane's row of an ldmatrix lies that reads 16 rows of the chunks `chunk`, an even
+  // number, and `chunk` + 1. Both rows of eight first, then the other chunk (what mma.sync takes as
+  // A, and transposed as two B):
+  static __device__ __forceinline__ std::uint32_t rows_first(int lane, int chunk) {
+    return advance(offset(lane & 15, lane >> 4), chunk);
+  }
+  // Both chunks first, then the other rows of eight (as two B):
+  static __device__ __forceinline__ std::uint32_t chunks_first(int lane, int chunk) {
+    return advance(offset((lane & 7) + (lane >> 4) * 8, (lane >> 3) & 1), chunk);
+  }
+
+ private:
   static __device__ __forceinline__ std::uint32_t advance(std::uint32_t address, int chunks) {
     return (address ^ static_cast<std::uint32_t>((chunks % kGroup) << 4)) +
            static_cast<std::uint32_t>((chunks / kGroup * kGroup) << 4);
@@ -58,7 +69,7 @@ __device__ __forceinline__ void load_tile(std::uint32_t tile, const T* source, s
 #pragma unroll
     for (int group = 0; group < Layout::kChunks; group += Layout::kGroup) {
       const bool exists = rows_left > 0 && (group + chunk) * 8 < columns;
-      ptx::cp_async_16(target + group * 16, exists ? from + group * 8 : source, exists ? 16 : 0);
+      ptx::cp_async_16(target + group * 16, from + group * 8, exists);
     }
     target += kRowStep * Layout::kRowBytes;
     from += kRowStep * stride;
@@ -88,20 +99,17 @@ __device__ __forceinline__ void scores(Accumulators<kMTiles, kKeys>& s, std::uin
                                        std::uint32_t k_tile, int lane) {
   using Layout = TileLayout<kWidth>;
   s.clear();
-  const std::uint32_t q_address = q_rows + Layout::offset(lane & 15, lane >> 4);
-  const std::uint32_t k_address =
-      k_tile + Layout::offset((lane & 7) + ((lane >> 4) << 3), (lane >> 3) & 1);
 #pragma unroll
   for (int k = 0; k < kWidth / 16; ++k) {
     std::uint32_t a[kMTiles][4];
 #pragma unroll
     for (int m = 0; m < kMTiles; ++m) {
-      ptx::ldmatrix_x4(a[m], Layout::advance(q_address, 2 * k) + m * 16 * Layout::kRowBytes);
+      ptx::ldmatrix_x4(a[m], q_rows + m * 16 * Layout::kRowBytes + Layout::rows_first(lane, 2 * k));
     }
 #pragma unroll
     for (int n = 0; n < kKeys / 8; n += 2) {
       std::uint32_t b[4];
-      ptx::ldmatrix_x4(b, Layout::advance(k_address, 2 * k) + n * 8 * Layout::kRowBytes);
+      ptx::ldmatrix_x4(b, k_tile + n * 8 * Layout::kRowBytes + Layout::chunks_first(lane, 2 * k));
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m) {
         ptx::mma_m16n8k16<T>(s.at[m][n], a[m], b[0], b[1]);
@@ -117,7 +125,6 @@ __device__ __forceinline__ void weighted_sum(Accumulators<kMTiles, kWidth>& o,
                                              const Accumulators<kMTiles, kKeys>& p,
                                              std::uint32_t v_tile, int lane) {
   using Layout = TileLayout<kWidth>;
-  const std::uint32_t v_address = v_tile + Layout::offset(lane & 15, lane >> 4);
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k) {
     std::uint32_t a[kMTiles][4];
@@ -132,7 +139,7 @@ __device__ __forceinline__ void weighted_sum(Accumulators<kMTiles, kWidth>& o,
 #pragma unroll
     for (int n = 0; n < kWidth / 8; n += 2) {
       std::uint32_t b[4];
-      ptx::ldmatrix_x4_trans(b, Layout::advance(v_address, n) + k * 16 * Layout::kRowBytes);
+      ptx::ldmatrix_x4_trans(b, v_tile + k * 16 * Layout::kRowBytes + Layout::rows_first(lane, n));
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m) {
         ptx::mma_m16n8k16<T>(o.at[m][n], a[m], b[0], b[1]);

@@ -18,20 +18,19 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Head dim of the compiled variant that serves the problem: rows are padded to it in SRAM.
-std::int64_t padded_headdim(const Problem& p) {
-  return std::max(p.headdim, p.headdim_v) <= 64 ? 64 : 128;
+Config compiled_for(const Problem& p) {
+  return config_of(std::max(p.headdim, p.headdim_v));
 }
 
 // The Q tile, one K tile and one V tile. S, P and O are in registers.
 std::int64_t needed_bytes(const Problem& p, Tile tile) {
-  return (tile.block_q + 2 * tile.block_kv) * padded_headdim(p) * size_bytes(p.dtype);
+  return (tile.block_q + 2 * tile.block_kv) * compiled_for(p).headdim * size_bytes(p.dtype);
 }
 
 Tile choose_tile(const Problem& p, std::int64_t sram_bytes) {
-  const Tile compiled = padded_headdim(p) == 64 ? Tile{Config<64>::kBlockM, Config<64>::kBlockN}
-                                                : Tile{Config<128>::kBlockM, Config<128>::kBlockN};
-  return fit_tile(compiled, sram_bytes, [&](Tile tile) { return needed_bytes(p, tile); });
+  const Config compiled = compiled_for(p);
+  return fit_tile({compiled.block_m, compiled.block_n}, sram_bytes,
+                  [&](Tile tile) { return needed_bytes(p, tile); });
 }
 
 std::string limits(const Problem& p) {
@@ -113,7 +112,7 @@ void normalise(State& state) {
 }
 
 void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& memory) {
-  const std::int64_t width = padded_headdim(p);
+  const std::int64_t width = compiled_for(p).headdim;
   const std::int64_t bytes = size_bytes(p.dtype);
   const std::int64_t q_stride = p.heads_q * p.headdim;
   const std::int64_t k_stride = p.heads_kv * p.headdim;
@@ -190,9 +189,9 @@ Traffic traffic(const Problem& p, Tile tile) {
       write_stream("lse", lse_elements(p) * 4),
   };
   const double scores = static_cast<double>(heads * steps * tile.block_q * tile.block_kv);
-  const auto width = static_cast<double>(padded_headdim(p));
+  const Config compiled = compiled_for(p);
+  const double width = compiled.headdim;
   const auto keys = static_cast<double>(tile.block_kv);
-  constexpr double kWarpRows = 32;
   Stage forward;
   forward.name = "forward";
   forward.sm_l2_bytes = static_cast<double>(result.read_bytes() + result.write_bytes());
@@ -201,10 +200,10 @@ Traffic traffic(const Problem& p, Tile tile) {
   // Of a score: maximum, scaling, sum, half a conversion; of a row and step: one factor of O.
   forward.fp32_ops = scores * (3.5 + width / keys);
   // A warp reads K and V of the step, and its own rows of Q once more.
-  forward.smem_bytes =
-      scores * static_cast<double>(size_bytes(p.dtype)) * width * (2.0 / kWarpRows + 1.0 / keys);
+  forward.smem_bytes = scores * static_cast<double>(size_bytes(p.dtype)) * width *
+                       (2.0 / compiled.rows_per_warp() + 1.0 / keys);
   forward.tiles = static_cast<double>(heads * query_blocks);
-  forward.tiles_per_sm = 2;  // by registers and shared memory
+  forward.tiles_per_sm = compiled.ctas_per_sm;
   if (steps > 0) {
     forward.largest_tile =
         static_cast<double>(most_steps * query_blocks) / static_cast<double>(steps);

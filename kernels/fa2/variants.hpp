@@ -9,10 +9,11 @@ namespace rooflash::fa2 {
 inline constexpr unsigned kMasks = kMaskNone | kMaskCausal | kMaskCausalTopLeft | kMaskWindow;
 
 inline constexpr Variant kVariants[] = {
-    {Pass::fwd, 64, DType::bf16, kMasks, 80, 999},
-    {Pass::fwd, 64, DType::fp16, kMasks, 80, 999},
-    {Pass::fwd, 128, DType::bf16, kMasks, 80, 999},
-    {Pass::fwd, 128, DType::fp16, kMasks, 80, 999},
+    {Pass::fwd, 64, DType::bf16, kMasks, 80, 999},  {Pass::fwd, 64, DType::fp16, kMasks, 80, 999},
+    {Pass::fwd, 96, DType::bf16, kMasks, 80, 999},  {Pass::fwd, 96, DType::fp16, kMasks, 80, 999},
+    {Pass::fwd, 128, DType::bf16, kMasks, 80, 999}, {Pass::fwd, 128, DType::fp16, kMasks, 80, 999},
+    {Pass::fwd, 192, DType::bf16, kMasks, 80, 999}, {Pass::fwd, 192, DType::fp16, kMasks, 80, 999},
+    {Pass::fwd, 256, DType::bf16, kMasks, 80, 999}, {Pass::fwd, 256, DType::fp16, kMasks, 80, 999},
 };
 
 }  // namespace rooflash::fa2

@@ -10,12 +10,14 @@ __device__ __forceinline__ std::uint32_t smem_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Copies `source_bytes` (0 or 16) and zero-fills the rest of the 16 bytes at `target`.
-__device__ __forceinline__ void cp_async_16(std::uint32_t target, const void* source,
-                                            int source_bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(target), "l"(source),
-               "r"(source_bytes)
-               : "memory");
+// Copies 16 bytes, or writes zeros and does not look at `source` where it does not exist.
+__device__ __forceinline__ void cp_async_16(std::uint32_t target, const void* source, bool exists) {
+  asm volatile(
+      "{.reg .pred missing;\n"
+      "setp.eq.u32 missing, %2, 0;\n"
+      "cp.async.cg.shared.global [%0], [%1], 16, missing;}\n" ::"r"(target),
+      "l"(source), "r"(static_cast<std::uint32_t>(exists))
+      : "memory");
 }
 
 __device__ __forceinline__ void cp_async_commit() {

@@ -48,6 +48,8 @@ std::vector<Problem> shapes() {
                         {1, 3, 1, 65, 200, 40, 64},
                         {1, 2, 2, 257, 129, 128, 72},
                         {2, 2, 1, 7, 300, 96, 128},
+                        {1, 2, 1, 70, 130, 192, 128},
+                        {1, 1, 1, 65, 80, 256, 224},
                         {1, 1, 1, 300, 7, 64, 8}}) {
     for (const Mask& mask : {Mask{}, causal(), causal(Align::top_left), window(10, 0),
                              window(30, 20), window(kUnbounded, 5, Align::top_left)}) {
