@@ -48,6 +48,18 @@ constexpr KeyBlocks key_blocks(Band band, std::int64_t first_row, std::int64_t r
           (whole_begin + block_kv - 1) / block_kv, whole_end / block_kv};
 }
 
+// Query rows [begin, end) that see some of the `keys` keys from `first_key` on; none where begin is
+// not below end.
+struct QueryRows {
+  std::int64_t begin, end;
+};
+
+constexpr QueryRows query_rows(Band band, std::int64_t first_key, std::int64_t keys,
+                               std::int64_t seqlen_q) {
+  return {std::max<std::int64_t>(first_key - band.last, 0),
+          std::min(first_key + keys - band.first, seqlen_q)};
+}
+
 // The same band seen from a block of query rows: row r of the block sees keys [begin + r, end + r)
 // that exist. Clipped so that 32 bits hold it; `rows` is at least the number of rows.
 struct RowBand {
@@ -59,6 +71,12 @@ constexpr RowBand row_band(Band band, std::int64_t first_row, std::int64_t rows,
                            std::int64_t seqlen_kv) {
   return {static_cast<int>(std::clamp(first_row + band.first, -rows, seqlen_kv)),
           static_cast<int>(std::clamp(first_row + band.last + 1, -rows, seqlen_kv))};
+}
+
+// Whether each of the first `rows` rows sees all of the `keys` keys from `first_key` on: no mask is
+// needed.
+constexpr bool sees_all(RowBand band, int rows, int first_key, int keys, int seqlen_kv) {
+  return band.begin + rows - 1 <= first_key && first_key + keys <= std::min(band.end, seqlen_kv);
 }
 
 }  // namespace rooflash

@@ -49,16 +49,18 @@ template <int kRows, int kWidth>
 constexpr int kTileBytes = kRows* TileLayout<kWidth>::kRowBytes;
 
 // Starts the copy of `kRows` rows of one head into a tile; rows past `rows` and columns past
-// `columns` become zeros. `stride` is the distance of two rows in elements.
+// `columns` become zeros. `stride` is the distance of two rows in elements. kThreads threads share
+// the work; `thread` is the caller's place among them.
 template <class T, int kWidth, int kRows, int kThreads>
 __device__ __forceinline__ void load_tile(std::uint32_t tile, const T* source, std::int64_t stride,
-                                          int rows, int columns) {
+                                          int rows, int columns,
+                                          int thread = static_cast<int>(threadIdx.x)) {
   using Layout = TileLayout<kWidth>;
   constexpr int kRowStep = kThreads / Layout::kGroup;
   static_assert(kRowStep % 8 == 0, "a thread keeps its swizzle from row to row");
   static_assert(kRows % kRowStep == 0);
-  const int first_row = static_cast<int>(threadIdx.x) / Layout::kGroup;
-  const int chunk = static_cast<int>(threadIdx.x) % Layout::kGroup;
+  const int first_row = thread / Layout::kGroup;
+  const int chunk = thread % Layout::kGroup;
   std::uint32_t target = tile + Layout::offset(first_row, chunk);
   const T* from = source + first_row * stride + chunk * 8;
   int rows_left = rows - first_row;
@@ -119,23 +121,31 @@ __device__ __forceinline__ void scores(Accumulators<kMTiles, kKeys>& s, std::uin
   }
 }
 
-// O += P V, P rounded to T straight from the accumulators of S.
-template <class T, int kMTiles, int kKeys, int kWidth>
-__device__ __forceinline__ void weighted_sum(Accumulators<kMTiles, kWidth>& o,
-                                             const Accumulators<kMTiles, kKeys>& p,
-                                             std::uint32_t v_tile, int lane) {
+// The weights of 16 keys as A operands of mma.sync, rounded to T: two neighbouring blocks of the
+// accumulators of S are one operand.
+template <class T, int kMTiles, int kKeys>
+__device__ __forceinline__ void pack_weights(std::uint32_t (&a)[kMTiles][4],
+                                             const Accumulators<kMTiles, kKeys>& p, int step) {
+#pragma unroll
+  for (int m = 0; m < kMTiles; ++m) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float(&pair)[4] = p.at[m][2 * step + i / 2];
+      a[m][i] = pack<T>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
+    }
+  }
+}
+
+// O += P V over kKeys keys. `weights(a, step)` gives the A operands of the step's 16 keys.
+template <class T, int kKeys, int kMTiles, int kWidth, class Weights>
+__device__ __forceinline__ void weighted_sum_of(Accumulators<kMTiles, kWidth>& o,
+                                                const Weights& weights, std::uint32_t v_tile,
+                                                int lane) {
   using Layout = TileLayout<kWidth>;
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k) {
     std::uint32_t a[kMTiles][4];
-#pragma unroll
-    for (int m = 0; m < kMTiles; ++m) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float(&pair)[4] = p.at[m][2 * k + i / 2];
-        a[m][i] = pack<T>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
-      }
-    }
+    weights(a, k);
 #pragma unroll
     for (int n = 0; n < kWidth / 8; n += 2) {
       std::uint32_t b[4];
@@ -147,6 +157,15 @@ __device__ __forceinline__ void weighted_sum(Accumulators<kMTiles, kWidth>& o,
       }
     }
   }
+}
+
+// The same, P rounded to T straight from the accumulators of S.
+template <class T, int kMTiles, int kKeys, int kWidth>
+__device__ __forceinline__ void weighted_sum(Accumulators<kMTiles, kWidth>& o,
+                                             const Accumulators<kMTiles, kKeys>& p,
+                                             std::uint32_t v_tile, int lane) {
+  const auto weights = [&](std::uint32_t(&a)[kMTiles][4], int k) { pack_weights<T>(a, p, k); };
+  weighted_sum_of<T, kKeys>(o, weights, v_tile, lane);
 }
 
 // Writes the warp's rows of O as T, the first at `target`, through shared memory of its own

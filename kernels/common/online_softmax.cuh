@@ -48,6 +48,25 @@ __device__ __forceinline__ void apply_mask(Accumulators<kMTiles, kKeys>& s, RowB
   }
 }
 
+// Largest score of each row among the warp's keys.
+template <int kMTiles, int kKeys>
+__device__ __forceinline__ void row_maxima(float (&maxima)[kMTiles][2],
+                                           const Accumulators<kMTiles, kKeys>& s) {
+#pragma unroll
+  for (int m = 0; m < kMTiles; ++m) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float max = s.at[m][0][2 * r];
+#pragma unroll
+      for (int n = 0; n < kKeys / 8; ++n) {
+        max = fmaxf(max, fmaxf(s.at[m][n][2 * r], s.at[m][n][2 * r + 1]));
+      }
+      max = fmaxf(max, __shfl_xor_sync(0xFFFFFFFFU, max, 1));
+      maxima[m][r] = fmaxf(max, __shfl_xor_sync(0xFFFFFFFFU, max, 2));
+    }
+  }
+}
+
 // Turns scores into unnormalised weights and rescales what was summed before.
 template <int kMTiles, int kKeys, int kWidth>
 __device__ __forceinline__ void online_softmax(Accumulators<kMTiles, kKeys>& s,

@@ -19,4 +19,11 @@ __device__ inline unsigned sm_id() {
   return id;
 }
 
+// The same value, which the compiler takes for a new one: what follows from it is worked out anew
+// in place of being kept in registers through a loop.
+__device__ __forceinline__ int fresh(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 }  // namespace rooflash::ptx

@@ -63,6 +63,23 @@ TEST(KeyBlocks, HoldWhatTheRowsSee) {
   }
 }
 
+TEST(QueryRows, SeeSomeOfTheKeys) {
+  for (const Problem& p : problems()) {
+    for (const std::int64_t keys : {1, 16, 64}) {
+      for (std::int64_t first = 0; first < p.seqlen_kv; first += keys) {
+        const std::int64_t count = std::min(keys, p.seqlen_kv - first);
+        const QueryRows rows = query_rows(band_of(p), first, count, p.seqlen_q);
+        for (std::int64_t row = 0; row < p.seqlen_q; ++row) {
+          const KeyRange seen = visible_keys(p, row);
+          const bool sees = std::max(seen.begin, first) < std::min(seen.end, first + count);
+          ASSERT_EQ(rows.begin <= row && row < rows.end, sees)
+              << case_id("", p) << " row " << row << " key " << first;
+        }
+      }
+    }
+  }
+}
+
 TEST(RowBand, IsWhatARowSees) {
   for (const Problem& p : problems()) {
     for (std::int64_t first = 0; first < p.seqlen_q; first += 16) {
@@ -74,6 +91,15 @@ TEST(RowBand, IsWhatARowSees) {
                     keys.begin <= key && key < keys.end)
               << case_id("", p) << " row " << first + r << " key " << key;
         }
+      }
+      const std::int64_t rows = std::min<std::int64_t>(16, p.seqlen_q - first);
+      for (std::int64_t key = 0; key < p.seqlen_kv; key += 16) {
+        const bool all = visible_keys(p, first).end >= key + 16 &&
+                         visible_keys(p, first + rows - 1).begin <= key;
+        ASSERT_EQ(sees_all(band, static_cast<int>(rows), static_cast<int>(key), 16,
+                           static_cast<int>(p.seqlen_kv)),
+                  all)
+            << case_id("", p) << " row " << first << " key " << key;
       }
     }
   }
