@@ -88,7 +88,7 @@ def grown(kernels, base):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("log")
-    parser.add_argument("--no-spills", default="fa2,fa3,rf,fp8", metavar="FAMILY,...",
+    parser.add_argument("--no-spills", default="sdpa,fa1,fa2,fa3,rf,fp8", metavar="FAMILY,...",
                         help="families that may not spill (default: %(default)s)")
     parser.add_argument("--worker", help="rooflash-worker of this build, for the size of its code")
     parser.add_argument("--against", metavar="LOG", help="of the build to hold against")

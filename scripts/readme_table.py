@@ -3,8 +3,8 @@
 
     readme_table.py --rooflash build/rooflash [--check] [FILE...]
 
-FILEs default to README.md, docs/measuring.md and each family's README. They hold pairs of markers that
-name a record relative to the file; what stands between them is replaced:
+FILEs default to README.md, docs/measuring.md and the families' READMEs with figures. They hold pairs of
+markers that name a record relative to the file; what stands between them is replaced:
 
     <!-- result: RECORD -->          the output of `rooflash report RECORD`
     <!-- rows: RECORD CASE... -->    a table of those rows
@@ -265,7 +265,8 @@ MAKERS = {"result": result, "rows": rows, "model": model, "repeat": repeat, "sus
 
 def default_files():
     return [ROOT / "README.md", ROOT / "docs" / "measuring.md",
-            *sorted(ROOT.glob("kernels/*/README.md"))]
+            *(path for path in sorted(ROOT.glob("kernels/*/README.md"))
+              if BLOCK.search(path.read_text(encoding="utf-8")))]
 
 
 def main():

@@ -11,6 +11,9 @@ namespace rooflash {
 namespace naive {
 extern const Kernel kKernel;
 }
+namespace fa1 {
+extern const Kernel kKernel;
+}
 namespace fa2 {
 extern const Kernel kKernel;
 }
@@ -162,6 +165,54 @@ TEST(Traffic, Fa2FollowsTheIoLaw) {
   EXPECT_EQ(kv_bytes(8 << 10U), 4 * at_32k);
   p.seqlen_q = p.seqlen_kv = 8192;
   EXPECT_EQ(kv_bytes(32 << 10U), 4 * at_32k);
+}
+
+// Four key blocks of 256 rows: K and V are read once, Q four times; O in fp32 and two figures a row
+// are put back after each sweep but the last, and fetched in each but the first.
+TEST(Traffic, Fa1FullByHand) {
+  Problem p;
+  p.seqlen_q = p.seqlen_kv = 1024;
+  const Traffic t = fa1::kKernel.traffic(p, {32, 256});
+  EXPECT_EQ(t.read_bytes(), (4 + 2) * 1024 * 128 + 3 * 1024 * (256 + 8));
+  EXPECT_EQ(t.write_bytes(), 3 * 1024 * (256 + 8) + 1024 * 128 + 1024 * 4);
+  EXPECT_EQ(t.stages[0].tensor_ops, 4.0 * 1024 * 1024 * 64);
+  EXPECT_EQ(t.stages[0].tiles, 1);  // a head
+}
+
+// Causal: key block j is seen by the rows from 256 j on.
+TEST(Traffic, Fa1CausalSkipsPairsOfBlocks) {
+  Problem p;
+  p.seqlen_q = p.seqlen_kv = 1024;
+  p.mask = causal();
+  const Traffic t = fa1::kKernel.traffic(p, {32, 256});
+  EXPECT_EQ(t.streams[0].read_bytes, (1024 + 768 + 512 + 256) * 128);
+  EXPECT_EQ(t.streams[3].read_bytes, (768 + 512 + 256) * 256);
+  EXPECT_EQ(t.stages[0].tensor_ops, 4.0 * (1024 + 768 + 512 + 256) * 256 * 64);
+}
+
+// Query rows that see no key are written, and nothing is read for them; key blocks that no query
+// sees are not read.
+TEST(Traffic, Fa1EmptyRowsLoadNothing) {
+  Problem p;
+  p.seqlen_q = 256;
+  p.seqlen_kv = 64;
+  p.mask = causal();
+  const Traffic t = fa1::kKernel.traffic(p, {32, 256});
+  EXPECT_EQ(t.streams[0].read_bytes, 64 * 128);
+  EXPECT_EQ(t.write_bytes(), 256 * 128 + 256 * 4);
+  p.seqlen_q = 64;
+  p.seqlen_kv = 1024;
+  p.mask = causal(Align::top_left);
+  EXPECT_EQ(fa1::kKernel.traffic(p, {32, 256}).streams[1].read_bytes, 256 * 128);
+}
+
+// Where a block has less shared memory, K and V come in smaller blocks and O is swept more often.
+TEST(Tile, Fa1TakesTheLargestKeyBlockThatFits) {
+  Problem p;
+  p.headdim = p.headdim_v = 128;
+  EXPECT_EQ(fa1::kKernel.tile(p, 227 << 10U).block_kv, 256);
+  EXPECT_EQ(fa1::kKernel.tile(p, 99 << 10U).block_kv, 128);
+  EXPECT_EQ(fa1::kKernel.tile(p, 48 << 10U).block_kv, 64);
 }
 
 // A row of more than 128 x 128 scores is read twice by the softmax.

@@ -99,8 +99,8 @@ TEST_F(FilterTest, SeveralFiltersStandAlone) {
 }
 
 TEST(FilterErrors, NamesThatNothingHas) {
-  EXPECT_EQ(error_of("kernel:fa9"),
-            "--filter: kernel is never 'fa9' at column 8 of 'kernel:fa9' | did you mean 'fa2'?");
+  EXPECT_EQ(error_of("kernel:fa22"),
+            "--filter: kernel is never 'fa22' at column 8 of 'kernel:fa22' | did you mean 'fa2'?");
   EXPECT_EQ(
       error_of("device:h200"),
       "--filter: device is never 'h200' at column 8 of 'device:h200' | devices are named as in "
