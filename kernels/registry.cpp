@@ -4,6 +4,7 @@
 // clang-format off
 #define ROOFLASH_FAMILIES(X) \
   X(naive)                   \
+  X(sdpa)                    \
   X(fa1)                     \
   X(fa2)                     \
   X(test_wrong)              \

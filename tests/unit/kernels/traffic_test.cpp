@@ -11,6 +11,9 @@ namespace rooflash {
 namespace naive {
 extern const Kernel kKernel;
 }
+namespace sdpa {
+extern const Kernel kKernel;
+}
 namespace fa1 {
 extern const Kernel kKernel;
 }
@@ -165,6 +168,24 @@ TEST(Traffic, Fa2FollowsTheIoLaw) {
   EXPECT_EQ(kv_bytes(8 << 10U), 4 * at_32k);
   p.seqlen_q = p.seqlen_kv = 8192;
   EXPECT_EQ(kv_bytes(32 << 10U), 4 * at_32k);
+}
+
+// Sixteen query blocks of 64 rows, each reads all keys once: K and V twice as often as with fa2's
+// blocks. fp32 has the same tile and twice the bytes.
+TEST(Traffic, SdpaFullByHand) {
+  Problem p;
+  p.seqlen_q = p.seqlen_kv = 1024;
+  const Tile tile = sdpa::kKernel.tile(p, 99 << 10U);
+  EXPECT_EQ(tile.block_q, 64);
+  const Traffic t = sdpa::kKernel.traffic(p, tile);
+  EXPECT_EQ(t.read_bytes(), 1024 * 128 + 2 * 16 * 1024 * 128);
+  EXPECT_EQ(t.write_bytes(), 1024 * 128 + 1024 * 4);
+  EXPECT_EQ(t.stages[0].tensor_ops, 4.0 * 1024 * 1024 * 64);
+  EXPECT_EQ(t.stages[0].path, TensorPath::mma_sync);
+  p.dtype = DType::fp32;
+  const Traffic fp32 = sdpa::kKernel.traffic(p, sdpa::kKernel.tile(p, 99 << 10U));
+  EXPECT_EQ(fp32.read_bytes(), 2 * t.read_bytes());
+  EXPECT_EQ(fp32.stages[0].path, TensorPath::none);
 }
 
 // Four key blocks of 256 rows: K and V are read once, Q four times; O in fp32 and two figures a row
