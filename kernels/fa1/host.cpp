@@ -326,7 +326,7 @@ Stage forward_stage(const Problem& p, Tile tile, const Visits& visits) {
   const double pairs = heads * static_cast<double>(visits.pairs);
   const double scores = pairs * queries * keys;
   const double outputs = pairs * queries * width_v;
-  constexpr double kCombining = kChunk / 4;  // threads that work out the factors of a row
+  constexpr int kCombining = kChunk / 4;  // threads that work out the factors of a row
   Stage forward;
   forward.name = "forward";
   forward.tensor_ops = scores * 2.0 * (width + width_v);
@@ -356,7 +356,7 @@ Traffic traffic(const Problem& p, Tile tile) {
   const std::int64_t kept = heads * visits.kept_rows * row_kept;
   const std::int64_t statistics = heads * visits.kept_blocks * tile.block_q * 8;
   constexpr std::int64_t kPiece = 32;  // two neighbouring lanes, 16 bytes each
-  constexpr std::int64_t kChunkPiece = kChunk * 4;
+  constexpr std::int64_t kChunkPiece = std::int64_t{kChunk} * 4;
   Traffic result;
   result.streams = {
       read_stream("q", q_elements(p) * bytes, heads * visits.query_rows * row, 1, row, kPiece),

@@ -239,7 +239,8 @@ __global__ void __launch_bounds__(kThreads, FmaConfig<kHeaddim>::kBlocksPerSm)
       head.lse[first_query + own_row] =
           empty ? -INFINITY : row_max[i] * std::numbers::ln2_v<float> + logf(sum);
     }
-    const float inverse = empty ? 0.0F : 1.0F / sum;
+    // A quotient, not a product with the reciprocal, which would be rounded twice.
+    const float divisor = empty ? 1.0F : sum;
     float* const target = head.o + (first_query + own_row) * head.o_stride;
 #pragma unroll
     for (int c = 0; c < Shape::kPieces; ++c) {
@@ -247,7 +248,7 @@ __global__ void __launch_bounds__(kThreads, FmaConfig<kHeaddim>::kBlocksPerSm)
       if (column >= args.headdim_v) continue;
       const float4& sums = o[i][c];
       *reinterpret_cast<float4*>(target + column) =
-          make_float4(sums.x * inverse, sums.y * inverse, sums.z * inverse, sums.w * inverse);
+          make_float4(sums.x / divisor, sums.y / divisor, sums.z / divisor, sums.w / divisor);
     }
   }
 }

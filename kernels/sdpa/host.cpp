@@ -127,12 +127,16 @@ void weighted_sum(const Problem& p, State& state, SramTile& of_block, const Sram
   }
 }
 
-// Divides by the row sums; the row maxima become LSE.
-void normalise(State& state) {
+// Divides by the row sums; the row maxima become LSE. fp32 divides indeed, for a product with the
+// reciprocal would be rounded twice.
+void normalise(const Problem& p, State& state) {
   for (std::int64_t r = 0; r < state.o.rows(); ++r) {
     const float sum = state.row_sum.at(r, 0);
     const float inverse = sum == 0.0F ? 0.0F : 1.0F / sum;
-    for (std::int64_t c = 0; c < state.o.cols(); ++c) state.o.at(r, c) *= inverse;
+    for (std::int64_t c = 0; c < state.o.cols(); ++c) {
+      float& o = state.o.at(r, c);
+      o = p.dtype == DType::fp32 && sum != 0.0F ? o / sum : o * inverse;
+    }
     state.row_max.at(r, 0) =
         sum == 0.0F ? kMinusInfinity
                     : state.row_max.at(r, 0) * std::numbers::ln2_v<float> + std::log(sum);
@@ -177,7 +181,7 @@ void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& mem
       online_softmax(p, state, weights, first_row, first_key);
       weighted_sum(p, state, of_block, weights, v_tile);
     }
-    normalise(state);
+    normalise(p, state);
     memory.store(state.o, t.o + row_offset(b, first_row, h, p.seqlen_q, p.heads_q, p.headdim_v),
                  rows, p.headdim_v, o_stride, output_dtype(p.dtype));
     memory.store(state.row_max, t.lse + (b * p.heads_q + h) * p.seqlen_q + first_row, rows, 1, 1,
