@@ -75,6 +75,26 @@ if(CUDAToolkit_FOUND)
   find_path(CUPTI_INCLUDE cupti_range_profiler.h
             HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
 endif()
+# cuDNN: cudnn-frontend is headers alone, and asks for cuDNN's own; the library is found at run time.
+if(ROOFLASH_CUDA)
+  set(cudnn_fetched ${CMAKE_SOURCE_DIR}/build-deps/cudnn)  # by scripts/setup.sh --cudnn
+  execute_process(COMMAND python3 -c "import sys; print(';'.join(p for p in sys.path if p))"
+                  OUTPUT_VARIABLE python_packages ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  list(TRANSFORM python_packages APPEND /nvidia/cudnn OUTPUT_VARIABLE cudnn_wheels)
+  find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h PATH_SUFFIXES include
+            HINTS ${ROOFLASH_CUDNN_FRONTEND} ${cudnn_fetched} ${python_packages})
+  find_path(CUDNN_INCLUDE cudnn_graph.h PATH_SUFFIXES include
+            HINTS ${ROOFLASH_CUDNN_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS} ${cudnn_wheels} ${cudnn_fetched})
+  if(ROOFLASH_CUDNN_FRONTEND AND NOT CUDNN_FRONTEND_INCLUDE)
+    message(FATAL_ERROR "ROOFLASH_CUDNN_FRONTEND=${ROOFLASH_CUDNN_FRONTEND} holds no cudnn_frontend.h")
+  endif()
+  if(CUDNN_FRONTEND_INCLUDE AND CUDNN_INCLUDE)
+    set(ROOFLASH_WITH_CUDNN ON)
+    message(STATUS "cudnn: built with ${CUDNN_FRONTEND_INCLUDE} and ${CUDNN_INCLUDE}")
+  else()
+    message(STATUS "cudnn: not built, its rows are unsupported: cudnn_frontend.h or cudnn_graph.h is missing (scripts/setup.sh --cudnn)")
+  endif()
+endif()
 if(ROOFLASH_CUDA AND NOT CUPTI_INCLUDE)
   message(FATAL_ERROR "cupti_range_profiler.h is missing: install the toolkit's CUPTI (cuda-cupti-dev)")
 endif()

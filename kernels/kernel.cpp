@@ -34,6 +34,12 @@ std::vector<std::string> distinct(const Kernel& kernel, Field field) {
 
 }  // namespace
 
+std::string no_model(const Kernel& kernel) {
+  if (kernel.traffic != nullptr) return {};
+  return "the kernels of " + std::string(kernel.provider) +
+         " are closed: there is no model of them";
+}
+
 std::string sm_range(const Variant& variant) {
   const std::string from = "sm_" + std::to_string(variant.sm_min);
   return variant.sm_max >= 999 ? from + "+" : from + "-" + std::to_string(variant.sm_max);

@@ -51,7 +51,8 @@ struct DeviceLimits {
 using Launch = std::function<void(CUstream_st*)>;
 struct Prepared {
   Launch launch;
-  Resources resources;  // of the main kernel
+  Resources resources;               // of the main kernel
+  std::int64_t workspace_bytes = 0;  // that the closure holds besides Kernel::workspace_bytes
 };
 
 // Masks a variant handles, as bits.
@@ -128,7 +129,16 @@ struct Traffic {
   }
 };
 
-// One family: a kernel and its step of the ladder.
+// The shared library that a vendor's family runs from, as found on this machine.
+struct VendorLibrary {
+  std::string version;  // "9.19.0"
+  std::string hash;     // of its files, 16 hex digits
+  std::string folder;
+  std::string missing;  // why it cannot be used; "" when fine
+};
+
+// One family: a kernel and its step of the ladder. One without `traffic` is closed: it has no
+// `tile` and no `host` either, and runs on real GPUs alone.
 struct Kernel {
   std::string_view name;
   std::string_view summary;  // one line
@@ -145,7 +155,14 @@ struct Kernel {
   void (*host)(const Problem&, const HostTensors&, Tile, TwoLevelMemory&) = nullptr;
   Traffic (*traffic)(const Problem&, Tile) = nullptr;
   bool hidden = false;  // test families: only with list --hidden or when named
+  std::string_view provider = "builtin";
+  // What the names of its GPU kernels hold; "" for the family's own namespace.
+  std::string_view symbols = "";
+  VendorLibrary (*library)() = nullptr;  // null where the kernels are in this binary
 };
+
+// Why simulated devices have nothing of a closed family; "" for the others.
+std::string no_model(const Kernel& kernel);
 
 // The variant that serves `problem` on `sm`, or nullptr with the reason in `*reason` ("fa2 has no
 // e4m3 variant; compiled: fp16, bf16"). `sm` 0 asks whether any GPU could.

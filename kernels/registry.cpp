@@ -7,6 +7,7 @@
   X(sdpa)                    \
   X(fa1)                     \
   X(fa2)                     \
+  X(cudnn)                   \
   X(test_wrong)              \
   X(test_nan)                \
   X(test_noop)               \

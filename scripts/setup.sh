@@ -1,15 +1,57 @@
 #!/usr/bin/env bash
 # Installs what the build needs; with --tests, what scripts/test.sh needs too. Debian or Ubuntu.
 # Without root it names what is missing, and fails only if something is.
+# --cudnn fetches cudnn-frontend, and cuDNN's headers where there are none, into build-deps/cudnn. They
+# are Python packages (pip downloads them); nothing is installed.
 set -euo pipefail
+
+# fetch PACKAGE==VERSION FOLDER: the files of the package that lie in FOLDER, as build-deps/cudnn/include.
+fetch() {
+  local package=$1 folder=$2 wheels
+  wheels=$(mktemp -d)
+  python3 -m pip download -q --no-deps --only-binary=:all: -d "$wheels" "$package"
+  python3 - "$wheels" "$folder/" build-deps/cudnn/include << 'END'
+import pathlib, sys, zipfile
+
+wheels, folder, target = sys.argv[1:]
+for wheel in pathlib.Path(wheels).glob("*.whl"):
+    with zipfile.ZipFile(wheel) as files:
+        for name in files.namelist():
+            if name.startswith(folder) and not name.endswith("/"):
+                path = pathlib.Path(target, name.removeprefix(folder))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(files.read(name))
+END
+  rm -r "$wheels"
+}
+
+fetch_cudnn() {
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  if [ ! -e build-deps/cudnn/include/cudnn_frontend.h ]; then
+    fetch nvidia-cudnn-frontend==1.32.0 include
+  fi
+  local header
+  for header in {/usr,/usr/local/cuda,build-deps/cudnn}/include/cudnn_graph.h; do
+    if [ -e "$header" ]; then
+      echo "setup: cudnn-frontend is in build-deps/cudnn, cuDNN's headers in ${header%/*}"
+      return
+    fi
+  done
+  fetch nvidia-cudnn-cu13==9.19.0.56 nvidia/cudnn/include
+  echo "setup: cudnn-frontend and cuDNN's headers are in build-deps/cudnn"
+}
 
 packages=(g++ cmake ninja-build ccache git libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev
           node-d3 zlib1g-dev)
 case "${1:-}" in
   "") ;;
+  --cudnn)
+    fetch_cudnn
+    exit
+    ;;
   --tests) packages+=(clang clang-format clang-tidy libclang-rt-dev chromium python3) ;;
   *)
-    echo "usage: scripts/setup.sh [--tests]" >&2
+    echo "usage: scripts/setup.sh [--tests | --cudnn]" >&2
     exit 2
     ;;
 esac

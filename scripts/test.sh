@@ -96,9 +96,14 @@ if step "fuzz build" build build-test-fuzz -DROOFLASH_CUDA=OFF -DROOFLASH_FUZZ=O
 fi
 
 if command -v nvcc > /dev/null; then
+  # Without them the build leaves cudnn out.
+  scripts/setup.sh --cudnn || summary+=("$(printf '%-24s %s' "cudnn" "not built: its headers were not fetched")")
   if step "CUDA build" build_cuda; then
     step "spills" python3 scripts/check_ptxas.py build-test-cuda/build.log --worker build-test-cuda/rooflash-worker ||
       true
+    if [ -x build-test-cuda/unit_cudnn ]; then
+      step "cudnn provider" build-test-cuda/unit_cudnn --gtest_brief=1 || true
+    fi
     if nvidia-smi -L 2> /dev/null | grep -q '^GPU'; then
       step "GPU tests" tests build-test-cuda -L gpu || true
     else

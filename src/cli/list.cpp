@@ -60,9 +60,11 @@ void list_kernels(bool hidden) {
   std::string text;
   for (const Kernel* kernel : kernels()) {
     if (kernel->hidden && !hidden) continue;
-    text +=
-        fmt::format("{:<12} {}\n    {} compiled variants; {}\n{}", kernel->name, kernel->summary,
-                    kernel->variants.size(), kernel->source, variants_text(*kernel));
+    const std::string from = kernel->provider == "builtin"
+                                 ? fmt::format("{} compiled variants", kernel->variants.size())
+                                 : fmt::format("provider {}, on real GPUs alone", kernel->provider);
+    text += fmt::format("{:<12} {}\n    {}; {}\n{}", kernel->name, kernel->summary, from,
+                        kernel->source, variants_text(*kernel));
   }
   text += fmt::format("compiled: {}\n", build_info().build);
   print_result(text);

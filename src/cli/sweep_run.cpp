@@ -102,7 +102,10 @@ class Runner {
       environment.devices.push_back(hello.device);
       if (environment.driver.empty()) environment.driver = hello.environment.driver;
       if (environment.cuda.empty()) environment.cuda = hello.environment.cuda;
-      if (environment.cudnn.empty()) environment.cudnn = hello.environment.cudnn;
+      if (environment.cudnn.empty()) {
+        environment.cudnn = hello.environment.cudnn;
+        environment.cudnn_hash = hello.environment.cudnn_hash;
+      }
       if (environment.visible_devices.empty()) {
         environment.visible_devices = hello.environment.visible_devices;
       }

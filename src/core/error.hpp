@@ -30,6 +30,13 @@ class UsageError : public Error {
       : Error(ExitCode::usage, what, std::move(hint)) {}
 };
 
+// A kernel, or the vendor's library behind it, does not take the case: the row is `unsupported`,
+// with what() as its reason.
+class UnsupportedError : public Error {
+ public:
+  explicit UnsupportedError(const std::string& what) : Error(ExitCode::incomplete, what) {}
+};
+
 // The binary holds no code of a kernel for this GPU: the row is `unsupported`, not `failed`.
 class NotBuiltError : public Error {
  public:

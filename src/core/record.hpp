@@ -63,6 +63,7 @@ struct Resources {
   OptInt grid;        // blocks in all
   OptDouble waves;    // grid / (blocks resident on the whole GPU)
   OptInt code_bytes;
+  OptDouble plan_ms = {};  // to build a vendor's plan, before anything is timed
 };
 
 struct TimeUs {
@@ -193,9 +194,10 @@ struct Environment {
   std::string date;  // ISO 8601, UTC
   std::string driver;
   std::string cuda;   // toolkit the worker was built with
-  std::string cudnn;  // "" where none was found
+  std::string cudnn;  // that the rows of `cudnn` ran from; "" where there is none
   std::string visible_devices;
   std::vector<DeviceInfo> devices;
+  std::optional<std::string> cudnn_hash = {};  // of the files of that cuDNN
 };
 
 // Roofs of the units inside the GPU, by own loops.

@@ -79,6 +79,7 @@ void describe(Io& io, Described<Io, Resources> resources) {
   io("grid", resources.grid);
   io("waves", resources.waves);
   io("code_bytes", resources.code_bytes);
+  io.optional("plan_ms", resources.plan_ms);
 }
 
 template <class Io>
@@ -223,6 +224,7 @@ void describe(Io& io, Described<Io, Environment> environment) {
   io("cudnn", environment.cudnn);
   io("visible_devices", environment.visible_devices);
   io("devices", environment.devices);
+  io.optional("cudnn_hash", environment.cudnn_hash);
 }
 
 template <class Io>

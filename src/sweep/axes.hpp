@@ -21,7 +21,7 @@ struct Headdim {
 
 // The defaults are the sweep of `rooflash run` with no axis flag.
 struct Axes {
-  std::vector<std::string> kernels;  // elements of --kernel ("fa2", "^naive"); empty: all built in
+  std::vector<std::string> kernels;  // elements of --kernel ("fa2", "^naive"); empty: all
   std::vector<Pass> passes = {Pass::fwd};
   std::vector<DType> dtypes = {DType::bf16};
   std::vector<Headdim> headdims = {Headdim{}};

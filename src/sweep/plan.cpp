@@ -70,6 +70,13 @@ std::vector<Entry> entries(std::span<const Axes> grids) {
   return result;
 }
 
+// Why `device` cannot run `problem` on `kernel`; "" where it can.
+std::string refusal(const Kernel& kernel, const Problem& problem, const PlanDevice& device) {
+  std::string reason;
+  if (find_variant(kernel, problem, device.sm, &reason) == nullptr) return reason;
+  return device.name.starts_with("sim:") ? no_model(kernel) : "";
+}
+
 }  // namespace
 
 Selection select_kernels(const std::vector<std::string>& elements) {
@@ -104,12 +111,8 @@ std::vector<Case> make_plan(std::span<const Axes> grids, const Filter& filter,
         for (const PlanDevice& device : devices) {
           if (!filter.matches(kernel->name, entry.problem, device.name)) continue;
           Case item{std::string(kernel->name), entry.problem, device.name, round, {}};
-          if (find_variant(*kernel, entry.problem, device.sm, &item.unsupported_reason) ==
-              nullptr) {
-            if (!named) continue;
-          } else {
-            item.unsupported_reason.clear();
-          }
+          item.unsupported_reason = refusal(*kernel, entry.problem, device);
+          if (!item.unsupported_reason.empty() && !named) continue;
           plan.push_back(std::move(item));
         }
       }

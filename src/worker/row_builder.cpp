@@ -18,8 +18,14 @@ namespace {
 // kernel that cannot run the case has none.
 void add_prediction(Row& row, const Kernel& kernel, const CaseRequest& request,
                     const DeviceInfo& device) {
+  if (const std::string reason = no_model(kernel); !reason.empty()) {
+    for (const char* field : {"sm_l2_bytes", "hbm_bytes", "time_us"}) {
+      row.missing[std::string("model.predicted_") + field] = reason;
+    }
+    return;
+  }
   const GpuSpec* spec = find_gpu_by_name(device.name);
-  if (spec == nullptr || kernel.traffic == nullptr ||
+  if (spec == nullptr ||
       find_variant(kernel, request.problem, spec->compute_capability, nullptr) == nullptr) {
     return;
   }
@@ -57,6 +63,7 @@ Row start_row(const CaseRequest& request, const DeviceInfo& device) {
   row.repro = repro_command(request.kernel, row.problem, device.device);
   const Kernel* kernel = find_kernel(request.kernel);
   if (kernel == nullptr) return row;
+  row.provider = kernel->provider;
   const std::int64_t workspace =
       kernel->workspace_bytes == nullptr ? 0 : kernel->workspace_bytes(problem);
   row.memory.workspace_bytes = workspace;
@@ -120,7 +127,8 @@ void explain_missing(Row& row) {
   explain("resources.code_bytes", used.code_bytes.has_value(),
           "the executable carries no uncompressed cubin of this kernel");
   for (const auto& [name, has_value] : resources) {
-    explain(std::string("resources.") + name, has_value, "the CUDA runtime does not tell");
+    explain(std::string("resources.") + name, has_value,
+            (row.provider == "builtin" ? "the CUDA runtime" : row.provider) + " does not tell");
   }
   const ModelFigures& model = row.model;
   const std::string unknown = "there is no model of this kernel on this card";

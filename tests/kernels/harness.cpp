@@ -56,7 +56,7 @@ std::vector<Mask> KernelVariant::masks(Problem problem, std::size_t turn) const 
 std::vector<KernelVariant> forward_variants() {
   std::vector<KernelVariant> result;
   for (const Kernel* kernel : kernels()) {
-    if (kernel->hidden) continue;
+    if (kernel->hidden || kernel->provider != "builtin") continue;
     for (const Variant& variant : kernel->variants) {
       if (variant.pass == Pass::fwd) result.push_back({kernel, &variant});
     }

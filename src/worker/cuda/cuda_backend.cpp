@@ -53,6 +53,10 @@ class CudaBackend : public Backend {
     Environment environment;
     environment.driver = nvml_.driver_version();
     environment.cuda = toolkit_version();
+    if (const VendorLibrary cudnn = cudnn_library(); cudnn.missing.empty()) {
+      environment.cudnn = cudnn.version;
+      environment.cudnn_hash = cudnn.hash;
+    }
     environment.visible_devices = visible_devices();
     return environment;
   }
@@ -179,6 +183,10 @@ Row CudaBackend::run_row(const CaseRequest& request, const PhaseSink& phase, con
     run_case(request, phase, work, row);
   } catch (const NotBuiltError&) {
     end_row(row, Status::unsupported, fmt::format("not built for sm_{}", limits_.sm));
+  } catch (const UnsupportedError& error) {
+    // A library says so of a lost context too.
+    lost_ = cudaDeviceSynchronize() != cudaSuccess;
+    end_row(row, lost_ ? Status::failed : Status::unsupported, error.what());
   } catch (const CudaError& error) {
     lost_ = error.sticky();
     if (error.status() == cudaErrorMemoryAllocation) {
@@ -239,6 +247,8 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, c
   prepared.launch = slowed_down(std::move(prepared.launch), request.kernel);
 #endif
   row.resources = prepared.resources;
+  row.memory.workspace_bytes = workspace + prepared.workspace_bytes;
+  row.memory.peak_bytes = bytes + prepared.workspace_bytes;
 
   if (request.options.verify != "off") {
     phase("verify");

@@ -9,6 +9,7 @@
 #include "gpu/check.hpp"
 #include "measure/cupti_api.hpp"
 #include "measure/gemm.hpp"
+#include "registry.hpp"
 
 namespace rooflash {
 namespace {
@@ -56,11 +57,16 @@ DoctorCheck prove_gemm(CounterSession& counters, const std::function<void()>& fl
 
 }  // namespace
 
+VendorLibrary cudnn_library() {
+  return find_kernel("cudnn")->library();
+}
+
 DeviceState software_state() {
   DeviceState state;
   ROOFLASH_CUDA(cudaDriverGetVersion(&state.driver_cuda));
   state.toolkit_cuda = CUDART_VERSION;
   state.cublas = cublas_version();
+  state.cudnn = cudnn_library();
   return state;
 }
 

@@ -10,7 +10,10 @@
 
 namespace rooflash {
 
-// Versions of the driver, the toolkit and cuBLAS; the rest of the state is the caller's.
+// The cuDNN that `cudnn` runs from in this process.
+VendorLibrary cudnn_library();
+
+// Versions of the driver, the toolkit, cuBLAS and cuDNN; the rest of the state is the caller's.
 DeviceState software_state();
 
 // Proves the counters with a copy and a matrix product of known size, in about a second. An error

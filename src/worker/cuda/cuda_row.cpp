@@ -75,7 +75,9 @@ CounterExpectation expected_counters(const Problem& problem, const Traffic& traf
 
 bool ran_family(const std::vector<std::string>& kernels_run, const Kernel& kernel) {
   const std::string own =
-      fmt::format("rooflash::{}::", kernel.hidden ? "hidden" : std::string_view(kernel.name));
+      !kernel.symbols.empty()
+          ? std::string(kernel.symbols)
+          : fmt::format("rooflash::{}::", kernel.hidden ? "hidden" : std::string_view(kernel.name));
   return std::any_of(kernels_run.begin(), kernels_run.end(), [&](const std::string& symbol) {
     return symbol.find(own) != std::string::npos;
   });

@@ -25,7 +25,7 @@ void add_timing(Row& row, Timing timing, const NvmlSnapshot& before, const NvmlS
 CounterExpectation expected_counters(const Problem& problem, const Traffic& traffic, bool cold);
 
 // A launch that ends up in another family's kernels must not carry this one's name. A family's own
-// kernels live in namespace rooflash::NAME.
+// kernels live in namespace rooflash::NAME, a vendor's have Kernel::symbols in their names.
 bool ran_family(const std::vector<std::string>& kernels_run, const Kernel& kernel);
 
 }  // namespace rooflash

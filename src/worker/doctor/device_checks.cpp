@@ -48,6 +48,15 @@ DoctorCheck cublas_check(const DeviceState& state) {
           "LD_LIBRARY_PATH"};
 }
 
+DoctorCheck cudnn_check(const VendorLibrary& cudnn) {
+  if (cudnn.missing.empty()) {
+    return {"cudnn", ok, fmt::format("version {} in {}", cudnn.version, cudnn.folder), ""};
+  }
+  return {"cudnn", warn, cudnn.missing + ": there is no cuDNN to compare with",
+          "build with cudnn-frontend (scripts/setup.sh --cudnn); at run time install cuDNN 9.19 or "
+          "newer, or name its folder in ROOFLASH_CUDNN"};
+}
+
 DoctorCheck gpu_check(const DeviceInfo& device) {
   return {"gpu", ok,
           fmt::format("{}, sm_{}, {} SMs, {}, L2 {}", device.name,
@@ -180,7 +189,7 @@ DoctorCheck cupti_check(const CounterLibrary& library) {
 
 std::vector<DoctorCheck> device_checks(const DeviceState& state) {
   std::vector<DoctorCheck> checks{driver_check(state), cublas_check(state),
-                                  gpu_check(state.device)};
+                                  cudnn_check(state.cudnn), gpu_check(state.device)};
   if (nvml_is_silent(state)) {
     DoctorCheck check = not_known("nvml", state.now.missing, "sm_clock_mhz");
     check.detail = "clocks, power, throttling and other processes are " + check.detail;

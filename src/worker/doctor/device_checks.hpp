@@ -6,6 +6,7 @@
 
 #include "core/record.hpp"
 #include "gpu/nvml.hpp"
+#include "kernel.hpp"
 #include "worker/doctor/check.hpp"
 
 namespace rooflash {
@@ -19,9 +20,10 @@ struct DeviceState {
   int driver_cuda = 0;   // newest CUDA that the driver serves, 13000 for 13.0; 0 where unknown
   int toolkit_cuda = 0;  // built with
   std::string cublas;    // version; "" where it gives none
+  VendorLibrary cudnn;
 };
 
-// driver, cublas, gpu, nvml, clocks, clocks_set, throttle, other_processes, power_limit,
+// driver, cublas, cudnn, gpu, nvml, clocks, clocks_set, throttle, other_processes, power_limit,
 // persistence, ecc, mig; in this order, each once. nvml is there only where NVML tells nothing, and
 // then takes the place of all that it would have told.
 std::vector<DoctorCheck> device_checks(const DeviceState& state);

@@ -128,6 +128,9 @@ class SimBackend : public Backend {
     if (find_variant(*kernel, problem, spec_.compute_capability, &reason) == nullptr) {
       return end(row, Status::unsupported, reason);
     }
+    if (reason = no_model(*kernel); !reason.empty()) {
+      return end(row, Status::unsupported, reason);
+    }
     const std::int64_t needed = *row.memory.peak_bytes;
     if (needed > spec_.memory_bytes) {
       row.memory.needed_bytes = needed;

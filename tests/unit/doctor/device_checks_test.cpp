@@ -23,6 +23,7 @@ DeviceState sound() {
   state.driver_cuda = 13000;
   state.toolkit_cuda = 13000;
   state.cublas = "13.1.0";
+  state.cudnn = {"9.19.0", "0011223344556677", "/opt/cudnn", ""};
   state.now.sm_clock_mhz = 345;
   state.now.power_w = 76;
   state.now.throttle.emplace();
@@ -65,9 +66,9 @@ TEST(DeviceChecks, SoundMachineHasNoFault) {
     EXPECT_NE(check.detail, "") << check.id;
     EXPECT_TRUE(ids.insert(check.id).second) << check.id << " twice";
   }
-  EXPECT_EQ(ids,
-            (std::set<std::string>{"driver", "cublas", "gpu", "clocks", "clocks_set", "throttle",
-                                   "other_processes", "power_limit", "persistence", "ecc", "mig"}));
+  EXPECT_EQ(ids, (std::set<std::string>{"driver", "cublas", "cudnn", "gpu", "clocks", "clocks_set",
+                                        "throttle", "other_processes", "power_limit", "persistence",
+                                        "ecc", "mig"}));
 }
 
 TEST(DeviceChecks, Software) {
@@ -78,6 +79,9 @@ TEST(DeviceChecks, Software) {
   state = sound();
   state.cublas.clear();
   expect_fault(state, "cublas", fail, "cuBLAS", "LD_LIBRARY_PATH");
+  state = sound();
+  state.cudnn = {"", "", "", "cuDNN 9.10.2 is older than 9.19"};
+  expect_fault(state, "cudnn", warn, "cuDNN 9.10.2 is older than 9.19", "ROOFLASH_CUDNN");
 }
 
 TEST(DeviceChecks, WhatDisturbsARunFails) {

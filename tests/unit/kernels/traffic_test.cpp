@@ -79,7 +79,7 @@ std::vector<Problem> shapes() {
 
 TEST(Traffic, CountedBytesEqualTheClosedForm) {
   for (const Kernel* kernel : kernels()) {
-    if (kernel->hidden) continue;
+    if (kernel->hidden || kernel->provider != "builtin") continue;
     for (const Problem& p : shapes()) {
       if (kernel->limits != nullptr && !kernel->limits(p).empty()) continue;
       for (const std::int64_t sram : {4L << 10U, 24L << 10U, 228L << 10U}) {
@@ -101,7 +101,7 @@ TEST(Traffic, CountedBytesEqualTheClosedForm) {
 
 TEST(Traffic, EveryByteOfEachTensorIsMovedAtLeastOnce) {
   for (const Kernel* kernel : kernels()) {
-    if (kernel->hidden) continue;
+    if (kernel->hidden || kernel->provider != "builtin") continue;
     Problem p;
     p.seqlen_q = p.seqlen_kv = 512;
     for (const Stream& stream : kernel->traffic(p, kernel->tile(p, 200'000)).streams) {

@@ -29,7 +29,7 @@ inline Row sample_row() {
   row.verify = {"reduced", "q64.k128", 1e-3, 1e-4, 2e-4, 2e-3, 3e-4, "all", "row 3"};
   row.model = {std::string(kFlopConvention), 1000, 5.1e8, 1 << 20, 2e6, 1.5e6, 12.5};
   row.memory = {0, 1 << 20, 1 << 20, 1LL << 37};
-  row.resources = {168, 0, 65536, 128, 1024, 7.75, 8192};
+  row.resources = {168, 0, 65536, 128, 1024, 7.75, 8192, 41.5};
   row.time_us = TimeUs{12, 11.5, 12.5, 11, 3, {13, 11, 12}, "cold", "burst", "event", "ci", 40};
   row.cycles_median = 21000;
   row.clock_mhz = Clock{1750, 1740, 1760, {1760, 1750, 1740}};
@@ -63,6 +63,7 @@ inline Record sample_record() {
                         {}};
   record.environment.devices.push_back({"cuda:0", "NVIDIA H200", "ffeeddccbbaa9988", false, 132, 90,
                                         1980, 3201, 150754820096, 62914560, 700, true, false, 1});
+  record.environment.cudnn_hash = "0011223344556677";
   record.ceilings.push_back({"cuda:0", "measured", 4200, 4300, 4100, {{"bf16", 740.5}}});
   record.ceilings[0].units = UnitRoofs{5500, 31000, {{"bf16", 850.5}},    {{"bf16", 600.5}},
                                        4100, 60.5,  {{"gemm.bf16", 1755}}};

@@ -96,7 +96,7 @@ TEST(MakePlan, RoundsRepeatTheSweepInNewOrders) {
 TEST(MakePlan, EveryDeviceGetsEveryCase) {
   const std::vector<Case> plan =
       plan_of(Axes{}, 1, Order::shuffle, 1, {{"cuda:0", 0}, {"cuda:1", 0}});
-  const std::size_t cases = plan_of(Axes{}, 1).size();
+  const std::size_t cases = plan_of(Axes{}, 1, Order::grid, 1, {{"cuda:0", 0}}).size();
   EXPECT_EQ(plan.size(), 2 * cases);
   const auto on_second =
       std::count_if(plan.begin(), plan.end(), [](const Case& c) { return c.device == "cuda:1"; });
@@ -120,6 +120,25 @@ TEST(MakePlan, NamedKernelsSayWhatTheyLackAndDefaultedOnesAreSilent) {
 
 TEST(MakePlan, DeviceDecidesWhichVariantsCount) {
   EXPECT_TRUE(plan_of(Axes{}, 1, Order::grid, 1, {{"sim:v100", 70}}).empty());
+}
+
+// Simulated devices have no model of closed kernels: named ones are rows that say so.
+TEST(MakePlan, ClosedKernelsNeedARealGpu) {
+  const auto of_cudnn = [](const Axes& axes, const PlanDevice& device) {
+    std::vector<Case> plan = plan_of(axes, 1, Order::grid, 1, {device});
+    std::erase_if(plan, [](const Case& c) { return c.kernel != "cudnn"; });
+    return plan;
+  };
+  const Axes named = axes_with({{"kernel", "cudnn"}});
+  for (const PlanDevice& real : {PlanDevice{"cuda:0", 90}, PlanDevice{}}) {
+    EXPECT_EQ(of_cudnn(Axes{}, real).size(), 12U);
+    EXPECT_EQ(of_cudnn(named, real).at(0).unsupported_reason, "");
+  }
+  EXPECT_TRUE(of_cudnn(Axes{}, kOneDevice[0]).empty());
+  const std::vector<Case> plan = of_cudnn(named, kOneDevice[0]);
+  ASSERT_EQ(plan.size(), 12U);
+  EXPECT_EQ(plan[0].unsupported_reason,
+            "the kernels of cudnn are closed: there is no model of them");
 }
 
 TEST(MakePlan, FilterKeepsItsCases) {

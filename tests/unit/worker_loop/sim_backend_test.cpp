@@ -53,6 +53,32 @@ TEST(SimBackend, SmallShapeIsVerifiedAtFullSize) {
   EXPECT_NE(row.repro.find("--device sim:h200"), std::string::npos);
 }
 
+TEST(SimBackend, ClosedKernelsAreUnsupported) {
+  const Row row = run(request("cudnn"));
+  EXPECT_EQ(row.status, Status::unsupported);
+  EXPECT_EQ(row.reason, "the kernels of cudnn are closed: there is no model of them");
+  EXPECT_EQ(row.provider, "cudnn");
+  EXPECT_FALSE(row.time_us);
+}
+
+// On a real GPU such a row is ok, and its predictions are null with the reason.
+TEST(StartRow, ClosedKernelsHaveNoPrediction) {
+  DeviceInfo device;
+  device.device = "cuda:0";
+  device.name = "NVIDIA H200";
+  Row row = start_row(request("cudnn"), device);
+  EXPECT_FALSE(row.model.predicted_time_us || row.model.predicted_hbm_bytes ||
+               row.model.predicted_sm_l2_bytes);
+  EXPECT_TRUE(start_row(request("fa2"), device).model.predicted_time_us);
+  row.status = Status::ok;
+  explain_missing(row);
+  for (const char* field : {"sm_l2_bytes", "hbm_bytes", "time_us"}) {
+    EXPECT_EQ(row.missing[std::string("model.predicted_") + field],
+              "the kernels of cudnn are closed: there is no model of them");
+  }
+  EXPECT_EQ(row.missing["resources.registers"], "cudnn does not tell");
+}
+
 TEST(SimBackend, LargeShapeIsVerifiedReduced) {
   CaseRequest r = request("naive", 8192);
   r.problem.mask.kind = MaskKind::causal;
