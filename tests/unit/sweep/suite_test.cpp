@@ -29,9 +29,9 @@ std::size_t problem_count(const Suite& suite) {
 }
 
 TEST(Suites, BuiltInOnesAreListedAndLoad) {
-  EXPECT_EQ(suite_names(),
-            (std::vector<std::string>{"counters", "headdim", "held-out", "held-out-2", "peers-fwd",
-                                      "quickstart", "seqlen", "smoke"}));
+  EXPECT_EQ(suite_names(), (std::vector<std::string>{"counters", "fa1-paper", "headdim", "held-out",
+                                                     "held-out-2", "llm-prefill", "peers-fwd",
+                                                     "quickstart", "seqlen", "smoke"}));
   for (const std::string& name : suite_names()) {
     const Suite suite = load_suite(name);
     EXPECT_EQ(suite.name, name);
