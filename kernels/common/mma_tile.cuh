@@ -38,7 +38,7 @@ struct TileLayout {
     return advance(offset((lane & 7) + (lane >> 4) * 8, (lane >> 3) & 1), chunk);
   }
 
- private:
+  // An address `chunks` chunks on, an even number, from one of the first two chunks of a tile.
   static __device__ __forceinline__ std::uint32_t advance(std::uint32_t address, int chunks) {
     return (address ^ static_cast<std::uint32_t>((chunks % kGroup) << 4)) +
            static_cast<std::uint32_t>((chunks / kGroup * kGroup) << 4);
@@ -79,6 +79,35 @@ __device__ __forceinline__ void load_tile(std::uint32_t tile, const T* source, s
   }
 }
 
+// The same, without checks where the whole tile exists, as nearly all do. More code, and registers.
+template <class T, int kWidth, int kRows, int kThreads>
+__device__ __forceinline__ void load_tile_fast(std::uint32_t tile, const T* source,
+                                               std::int64_t stride, int rows, int columns) {
+  using Layout = TileLayout<kWidth>;
+  constexpr int kRowStep = kThreads / Layout::kGroup;
+  // A thread's own offset is 32 bits, so that all threads share 64-bit addresses, in uniform
+  // registers.
+  constexpr std::int64_t kMostStride = (std::int64_t{1} << 31) / kRowStep - kWidth;
+  if (rows < kRows || columns != kWidth || stride > kMostStride) {
+    load_tile<T, kWidth, kRows, kThreads>(tile, source, stride, rows, columns);
+    return;
+  }
+  const int first_row = static_cast<int>(threadIdx.x) / Layout::kGroup;
+  const int chunk = static_cast<int>(threadIdx.x) % Layout::kGroup;
+  const std::uint32_t target = tile + Layout::offset(first_row, chunk);
+  const std::uint32_t own = (first_row * static_cast<std::uint32_t>(stride) + chunk * 8) * 2;
+  const auto* from = reinterpret_cast<const unsigned char*>(source);
+#pragma unroll
+  for (int row = 0; row < kRows; row += kRowStep) {
+#pragma unroll
+    for (int group = 0; group < Layout::kChunks; group += Layout::kGroup) {
+      ptx::cp_async_16(target + row * Layout::kRowBytes + group * 16, from + own + group * 16,
+                       true);
+    }
+    from += kRowStep * stride * 2;
+  }
+}
+
 // What one warp accumulates for kMTiles x 16 rows. Row r of m-tile m: r = 0 is row lane / 4 of the
 // 16, r = 1 is lane / 4 + 8; at[m][n][2 r + c] is its column 8 n + 2 (lane % 4) + c.
 template <int kMTiles, int kColumns>
@@ -101,17 +130,19 @@ __device__ __forceinline__ void scores(Accumulators<kMTiles, kKeys>& s, std::uin
                                        std::uint32_t k_tile, int lane) {
   using Layout = TileLayout<kWidth>;
   s.clear();
+  const std::uint32_t q_lane = q_rows + Layout::rows_first(lane, 0);
+  const std::uint32_t k_lane = k_tile + Layout::chunks_first(lane, 0);
 #pragma unroll
   for (int k = 0; k < kWidth / 16; ++k) {
     std::uint32_t a[kMTiles][4];
 #pragma unroll
     for (int m = 0; m < kMTiles; ++m) {
-      ptx::ldmatrix_x4(a[m], q_rows + m * 16 * Layout::kRowBytes + Layout::rows_first(lane, 2 * k));
+      ptx::ldmatrix_x4(a[m], Layout::advance(q_lane, 2 * k) + m * 16 * Layout::kRowBytes);
     }
 #pragma unroll
     for (int n = 0; n < kKeys / 8; n += 2) {
       std::uint32_t b[4];
-      ptx::ldmatrix_x4(b, k_tile + n * 8 * Layout::kRowBytes + Layout::chunks_first(lane, 2 * k));
+      ptx::ldmatrix_x4(b, Layout::advance(k_lane, 2 * k) + n * 8 * Layout::kRowBytes);
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m) {
         ptx::mma_m16n8k16<T>(s.at[m][n], a[m], b[0], b[1]);
@@ -142,6 +173,7 @@ __device__ __forceinline__ void weighted_sum_of(Accumulators<kMTiles, kWidth>& o
                                                 const Weights& weights, std::uint32_t v_tile,
                                                 int lane) {
   using Layout = TileLayout<kWidth>;
+  const std::uint32_t v_lane = v_tile + Layout::rows_first(lane, 0);
 #pragma unroll
   for (int k = 0; k < kKeys / 16; ++k) {
     std::uint32_t a[kMTiles][4];
@@ -149,7 +181,7 @@ __device__ __forceinline__ void weighted_sum_of(Accumulators<kMTiles, kWidth>& o
 #pragma unroll
     for (int n = 0; n < kWidth / 8; n += 2) {
       std::uint32_t b[4];
-      ptx::ldmatrix_x4_trans(b, v_tile + k * 16 * Layout::kRowBytes + Layout::rows_first(lane, n));
+      ptx::ldmatrix_x4_trans(b, Layout::advance(v_lane, n) + k * 16 * Layout::kRowBytes);
 #pragma unroll
       for (int m = 0; m < kMTiles; ++m) {
         ptx::mma_m16n8k16<T>(o.at[m][n], a[m], b[0], b[1]);

@@ -12,18 +12,23 @@ struct Config {
   int block_m;      // queries per CTA
   int block_n;      // keys per step; what the registers hold
   int warps;        // each owns block_m / warps query rows
+  int stages;       // of K and V: with two, both are loaded a whole step ahead
   int ctas_per_sm;  // that the registers allow
 
   constexpr int threads() const { return 32 * warps; }
   constexpr int rows_per_warp() const { return block_m / warps; }
-  // Q, one K tile and one V tile, 2 bytes an element.
-  constexpr int smem_bytes() const { return (block_m + 2 * block_n) * headdim * 2; }
+  // Q and the tiles of K and V, 2 bytes an element.
+  constexpr int smem_bytes() const { return (block_m + 2 * stages * block_n) * headdim * 2; }
 };
 
 inline constexpr Config kConfigs[] = {
-    {64, 128, 64, 4, 2}, {96, 128, 32, 4, 2}, {128, 128, 32, 4, 2},
-    {192, 64, 64, 4, 2}, {256, 64, 64, 4, 2},
+    {64, 128, 64, 4, 2, 2}, {96, 128, 64, 4, 2, 2}, {128, 128, 32, 4, 2, 2},
+    {192, 64, 64, 4, 1, 2}, {256, 64, 64, 4, 1, 2},
 };
+
+// A row's weights are taken against a maximum that may lag behind by this much, in units of log2,
+// so that O is hardly ever rescaled. fp16 holds weights up to 2^15.
+inline constexpr float kLagLog2 = 8;
 
 // The one that serves a head dim: the smallest that holds it.
 constexpr Config config_of(std::int64_t headdim) {

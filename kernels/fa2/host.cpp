@@ -1,7 +1,7 @@
 // FlashAttention-2 forward on the CPU, with the GPU kernel's loop order and rounding points:
-// queries outside, keys inside from last to first, online softmax, P rounded to the dtype before P
-// V, O divided by the row sum once at the end. Key blocks that no row of the query block sees are
-// skipped. Slow memory beyond inputs and outputs: none.
+// queries outside, keys inside from last to first, online softmax whose maximum may lag
+// behind, P rounded to the dtype before P V, O divided by the row sum once at the end. Key blocks
+// that no row of the query block sees are skipped. Slow memory beyond inputs and outputs: none.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,7 +22,8 @@ Config compiled_for(const Problem& p) {
   return config_of(std::max(p.headdim, p.headdim_v));
 }
 
-// The Q tile, one K tile and one V tile. S, P and O are in registers.
+// The Q tile, one K tile and one V tile; the GPU's second stage of them only hides latency. S, P
+// and O are in registers.
 std::int64_t needed_bytes(const Problem& p, Tile tile) {
   return (tile.block_q + 2 * tile.block_kv) * compiled_for(p).headdim * size_bytes(p.dtype);
 }
@@ -64,7 +65,7 @@ struct State {
         row_sum(memory, tile.block_q, 1, kInRegisters) {}
   SramTile scores;   // then the weights
   SramTile o;        // not yet divided by the row sums
-  SramTile row_max;  // of the scaled scores, in units of log2
+  SramTile row_max;  // that weights are taken against: of the scaled scores, in units of log2
   SramTile row_sum;
 };
 
@@ -83,7 +84,8 @@ void online_softmax(const Problem& p, State& state, std::int64_t first_row,
       if (key < keys.begin || key >= keys.end) s[c] = kMinusInfinity;
       block_max = std::max(block_max, s[c]);
     }
-    const float new_max = std::max(old_max, block_max * scale_log2);
+    const bool moves = block_max * scale_log2 > old_max + kLagLog2;
+    const float new_max = moves ? block_max * scale_log2 : old_max;
     state.row_max.at(r, 0) = new_max;
     // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
     const float shift = new_max == kMinusInfinity ? 0.0F : new_max;
@@ -196,9 +198,9 @@ Traffic traffic(const Problem& p, Tile tile) {
   forward.name = "forward";
   forward.sm_l2_bytes = static_cast<double>(result.read_bytes() + result.write_bytes());
   forward.tensor_ops = scores * 4.0 * width;
-  forward.exp_ops = scores * (1.0 + 1.0 / keys);  // the weights and one rescaling factor a row
-  // Of a score: maximum, scaling, sum, half a conversion; of a row and step: one factor of O.
-  forward.fp32_ops = scores * (3.5 + width / keys);
+  forward.exp_ops = scores;
+  // Of a score: maximum, scaling, sum, half a conversion. Rescaling is rare.
+  forward.fp32_ops = scores * 3.5;
   // A warp reads K and V of the step, and its own rows of Q once more.
   forward.smem_bytes = scores * static_cast<double>(size_bytes(p.dtype)) * width *
                        (2.0 / compiled.rows_per_warp() + 1.0 / keys);

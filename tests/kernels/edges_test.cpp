@@ -64,6 +64,31 @@ TEST_P(Kernels, LseDoesNotDriftOverManyKeyBlocks) {
   }
 }
 
+// Scores that grow from key block to key block, so slowly that a lagging maximum moves now and
+// then, towards either end.
+TEST_P(Kernels, SmallGrowingScores) {
+  const KernelVariant& kernel = GetParam();
+  Problem p = kernel.problem();
+  p.batch = p.heads_q = p.heads_kv = 1;
+  p.seqlen_q = 33;
+  p.seqlen_kv = 700;
+  for (const bool towards_last : {true, false}) {
+    HostCase host = make_host_case(p, kSeed);
+    for (std::int64_t row = 0; row < p.seqlen_q; ++row) {
+      host.q[static_cast<std::size_t>(row * p.headdim)] = 16;
+    }
+    for (std::int64_t key = 0; key < p.seqlen_kv; ++key) {
+      const std::int64_t growth = (towards_last ? key : p.seqlen_kv - key) / 16;
+      host.k[static_cast<std::size_t>(key * p.headdim)] = static_cast<float>(growth);
+    }
+    DeviceCase device(kernel.kernel, p);
+    device.upload_inputs(host);
+    device.run();
+    device.download_outputs(host);
+    EXPECT_TRUE(passed(verify_on_host(p, host.tensors(), p.seqlen_q, kSeed)));
+  }
+}
+
 TEST_P(Kernels, SmallLengths) {
   const KernelVariant& kernel = GetParam();
   const Problem base = kernel.problem();

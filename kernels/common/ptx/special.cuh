@@ -12,6 +12,13 @@ __device__ inline std::uint64_t globaltimer_ns() {
   return time;
 }
 
+// blockIdx.x, read anew by each call where the built-in is kept in a register.
+__device__ __forceinline__ int block_index() {
+  int index;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+  return index;
+}
+
 // The SM that the calling thread runs on.
 __device__ inline unsigned sm_id() {
   unsigned id;
