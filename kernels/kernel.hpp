@@ -110,6 +110,7 @@ struct Stage {
   double tiles_per_sm = 1;  // that run side by side
   double largest_tile = 1;  // its work over that of the mean tile
   double latencies = 0;     // memory round trips of a tile that nothing else of it hides
+  double lane_bytes = 16;   // that a lane moves with one instruction; alignment may leave fewer
   TensorPath path = TensorPath::none;
 };
 

