@@ -35,19 +35,28 @@ std::int64_t sram_elements(Tile tile) {
 }
 
 // A row of scores that the softmax keeps in SRAM is read once, a longer one twice.
-std::int64_t softmax_elements(Tile tile) {
-  return tile.block_q * tile.block_q;
+std::int64_t softmax_bytes(Tile tile) {
+  return tile.block_q * tile.block_q * 2;
 }
 bool row_fits(const Problem& p, Tile tile) {
-  return p.seqlen_kv <= softmax_elements(tile);
+  return p.seqlen_kv * size_bytes(p.dtype) <= softmax_bytes(tile);
 }
 
 std::int64_t score_elements(const Problem& p) {
   return p.batch * p.heads_q * p.seqlen_q * p.seqlen_kv;
 }
 
+std::int64_t row_stride(const Problem& p) {
+  return score_stride(p.seqlen_kv, size_bytes(p.dtype));
+}
+
+// Of all rows, with the room between them.
+std::int64_t workspace_elements(const Problem& p) {
+  return p.batch * p.heads_q * p.seqlen_q * row_stride(p);
+}
+
 std::int64_t workspace_bytes(const Problem& p) {
-  return score_elements(p) * size_bytes(p.dtype);
+  return workspace_elements(p) * size_bytes(p.dtype);
 }
 
 std::string limits(const Problem& p) {
@@ -60,7 +69,7 @@ std::string limits(const Problem& p) {
 
 Tile choose_tile(const Problem& p, std::int64_t sram_bytes) {
   return fit_tile({128, 256}, sram_bytes, [&](Tile tile) {
-    return std::max(sram_elements(tile), softmax_elements(tile)) * size_bytes(p.dtype);
+    return std::max(sram_elements(tile) * size_bytes(p.dtype), softmax_bytes(tile));
   });
 }
 
@@ -88,7 +97,7 @@ void score_gemm(const Problem& p, const float* q, const float* k, float* scores,
       for (std::int64_t r = 0; r < rows; ++r) {
         for (std::int64_t c = 0; c < cols; ++c) sum.at(r, c) *= scale;
       }
-      memory.store(sum, scores + i * p.seqlen_kv + j, rows, cols, p.seqlen_kv, p.dtype);
+      memory.store(sum, scores + i * row_stride(p) + j, rows, cols, row_stride(p), p.dtype);
     }
   }
 }
@@ -106,7 +115,7 @@ float softmax_row(const Problem& p, std::int64_t row, float* scores, SramTile& c
     const KeyRange part{std::max(keys.begin, first),
                         std::min({keys.end, first + width, p.seqlen_kv})};
     if (load && part.begin < part.end) {
-      memory.load(chunk, scores + part.begin, 1, part.end - part.begin, p.seqlen_kv, p.dtype);
+      memory.load(chunk, scores + part.begin, 1, part.end - part.begin, row_stride(p), p.dtype);
     }
     return part;
   };
@@ -128,18 +137,18 @@ float softmax_row(const Problem& p, std::int64_t row, float* scores, SramTile& c
       chunk.at(0, j - first) =
           visible ? std::exp(chunk.at(0, j - part.begin) - maximum) / sum : 0.0F;
     }
-    memory.store(chunk, scores + first, 1, cols, p.seqlen_kv, p.dtype);
+    memory.store(chunk, scores + first, 1, cols, row_stride(p), p.dtype);
   }
   return keys.begin < keys.end ? maximum + std::log(sum) : -std::numeric_limits<float>::infinity();
 }
 
 void softmax_pass(const Problem& p, float* scores, float* lse, Tile tile, TwoLevelMemory& memory) {
   const bool fits = row_fits(p, tile);
-  const std::int64_t width = fits ? p.seqlen_kv : softmax_elements(tile);
+  const std::int64_t width = fits ? p.seqlen_kv : softmax_bytes(tile) / size_bytes(p.dtype);
   SramTile chunk(memory, 1, width, size_bytes(p.dtype));
   SramTile lse_value(memory, 1, 1, kInRegisters);
   for (std::int64_t row = 0; row < p.seqlen_q; ++row) {
-    lse_value.at(0, 0) = softmax_row(p, row, scores + row * p.seqlen_kv, chunk, fits, memory);
+    lse_value.at(0, 0) = softmax_row(p, row, scores + row * row_stride(p), chunk, fits, memory);
     memory.store(lse_value, lse + row, 1, 1, 1, DType::fp32);
   }
 }
@@ -161,7 +170,7 @@ void value_gemm(const Problem& p, const float* weights, const float* v, float* o
       sum.fill(0.0F);
       for (std::int64_t j = 0; j < p.seqlen_kv; j += depth) {
         const std::int64_t keys = std::min(depth, p.seqlen_kv - j);
-        memory.load(p_tile, weights + i * p.seqlen_kv + j, rows, keys, p.seqlen_kv, p.dtype);
+        memory.load(p_tile, weights + i * row_stride(p) + j, rows, keys, row_stride(p), p.dtype);
         memory.load(v_tile, v + j * v_stride + c, keys, cols, v_stride, p.dtype);
         add_product(sum, p_tile, v_tile);
       }
@@ -171,13 +180,13 @@ void value_gemm(const Problem& p, const float* weights, const float* v, float* o
 }
 
 void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& memory) {
-  std::vector<float> scores = memory.allocate_slow(score_elements(p), p.dtype);
+  std::vector<float> scores = memory.allocate_slow(workspace_elements(p), p.dtype);
   const std::int64_t group = p.heads_q / p.heads_kv;
   // Three launches over all heads.
   const auto for_each_head = [&](auto work) {
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.heads_q; ++h) {
-        work(b, h, scores.data() + (b * p.heads_q + h) * p.seqlen_q * p.seqlen_kv);
+        work(b, h, scores.data() + (b * p.heads_q + h) * p.seqlen_q * row_stride(p));
       }
     }
   };
@@ -193,7 +202,7 @@ void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& mem
     value_gemm(p, s, t.v + row_offset(b, 0, h / group, p.seqlen_kv, p.heads_kv, p.headdim_v),
                t.o + row_offset(b, 0, h, p.seqlen_q, p.heads_q, p.headdim_v), tile, memory);
   });
-  memory.release_slow(score_elements(p), p.dtype);
+  memory.release_slow(workspace_elements(p), p.dtype);
 }
 
 Traffic traffic(const Problem& p, Tile tile) {
@@ -205,7 +214,7 @@ Traffic traffic(const Problem& p, Tile tile) {
   const std::int64_t width = value_cols(p, tile);
   const std::int64_t v_tiles = ceil_div(p.headdim_v, width);
   const std::int64_t depth = depth_of(tile);
-  const std::int64_t scores = workspace_bytes(p);
+  const std::int64_t scores = score_elements(p) * bytes;
   // The softmax reads the scores of visible keys alone, and writes all weights.
   std::int64_t visible = 0;
   for (std::int64_t row = 0; row < p.seqlen_q; ++row) {
@@ -226,8 +235,8 @@ Traffic traffic(const Problem& p, Tile tile) {
                   row, kPiece),
       read_stream("v", v_elements(p) * bytes, heads * p.seqlen_kv * row_v * o_tiles,
                   o_tiles * group, row_v, kPiece),
-      {"scores", scores, softmax_reads, scores, 1, row_s, kPiece},
-      {"weights", 0, scores * v_tiles, scores, v_tiles, row_s, kPiece},  // in place of the scores
+      {"scores", scores, softmax_reads, scores, 1},
+      {"weights", 0, scores * v_tiles, scores, v_tiles},  // in place of the scores
       write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype))),
       write_stream("lse", lse_elements(p) * 4),
   };
@@ -257,7 +266,6 @@ Traffic traffic(const Problem& p, Tile tile) {
   softmax.tiles = static_cast<double>(heads * p.seqlen_q);
   softmax.tiles_per_sm =
       static_cast<double>(kSoftmaxResident) / static_cast<double>(softmax_threads(p.seqlen_kv));
-  softmax.latencies = 2;  // the row in, the weights out
 
   Stage output;
   output.name = "output";

@@ -11,12 +11,12 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <type_traits>
 #include <vector>
 
 #include "common/element.cuh"
 #include "common/launch.hpp"
 #include "common/mask.hpp"
+#include "common/ptx/cp_async.cuh"
 #include "common/ptx/mma.cuh"
 #include "config.hpp"
 #include "core/error.hpp"
@@ -68,31 +68,29 @@ class PointerArray {
 };
 
 struct SoftmaxArguments {
-  void* scores;  // [batch, heads_q, seqlen_q, seqlen_kv], overwritten with the weights
+  void* scores;  // [batch, heads_q, seqlen_q, row_stride], overwritten with the weights
   float* lse;    // [batch, heads_q, seqlen_q]
   std::int64_t rows;
   std::int64_t seqlen_q, seqlen_kv;
+  std::int64_t row_stride;   // elements from one row of scores to the next
   std::int64_t first, last;  // the mask's band
   int kept;                  // scores of a row that fit into its shared memory
 };
 
-// Neighbouring scores that a thread moves at once, as one word: copying the elements would be a
-// load each.
-template <class T, int kWidth>
-using Word = std::conditional_t<kWidth * sizeof(T) == 16, uint4,
-                                std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+// Neighbouring scores that a thread moves at once, 16 bytes as one word: copying the elements would
+// be a load each.
+using Word = uint4;
+template <class T>
+constexpr int kPack = static_cast<int>(sizeof(Word) / sizeof(T));
 
-template <class T, int kWidth>
-__device__ __forceinline__ Word<T, kWidth> word_of(const float (&values)[kWidth]) {
-  if constexpr (kWidth == 8) {
+template <class T>
+__device__ __forceinline__ Word word_of(const float (&values)[kPack<T>]) {
+  if constexpr (sizeof(T) == 2) {
     return make_uint4(pack<T>(values[0], values[1]), pack<T>(values[2], values[3]),
                       pack<T>(values[4], values[5]), pack<T>(values[6], values[7]));
-  } else if constexpr (kWidth == 4) {
+  } else {
     return make_uint4(__float_as_uint(values[0]), __float_as_uint(values[1]),
                       __float_as_uint(values[2]), __float_as_uint(values[3]));
-  } else {
-    const T value = from_float<T>(values[0]);
-    return reinterpret_cast<const Word<T, kWidth>&>(value);
   }
 }
 
@@ -129,11 +127,12 @@ __device__ __forceinline__ float exponential(float x) {
 }
 
 // Part of a row of scores, kept in shared memory by the kThreads threads of the row. Each thread
-// sees only what it loaded itself, packs of kWidth neighbours that are kThreads packs apart.
-template <class T, int kThreads, int kWidth>
+// sees only what it loaded itself, packs of neighbours that are kThreads packs apart.
+template <class T, int kThreads>
 struct Part {
+  static constexpr int kWidth = kPack<T>;
   T* scores;  // the row in device memory
-  T* kept;    // room for kSoftmaxKept of them
+  T* kept;    // SoftmaxArguments::kept of them
   int first_key, end_key;
   int begin, end;  // of the visible keys
   int thread;
@@ -143,47 +142,60 @@ struct Part {
   __device__ __forceinline__ void for_each(const Use& use) const {
 #pragma unroll 4
     for (int key = first_key + thread * kWidth; key < end_key; key += kThreads * kWidth) {
-      use(key, *reinterpret_cast<Word<T, kWidth>*>(kept + (key - first_key)));
+      use(key, *reinterpret_cast<Word*>(kept + (key - first_key)));
     }
   }
-  // Calls use(score) for each score of a pack; a masked key's is -inf.
+  __device__ __forceinline__ bool any_visible(int key) const {
+    return begin < key + kWidth && key < end;
+  }
+  // Calls use(i, score) for each score of a pack; a masked key's is -inf.
   template <class Use>
-  __device__ __forceinline__ void for_each_score(int key, Word<T, kWidth> word,
-                                                 const Use& use) const {
+  __device__ __forceinline__ void for_each_score(int key, Word word, const Use& use) const {
     const T* const values = reinterpret_cast<const T*>(&word);
+    if (begin <= key && key + kWidth <= end) {
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) {
-      const bool visible = begin <= key + i && key + i < end;
-      use(i, visible ? to_float(values[i]) : -INFINITY);
+      for (int i = 0; i < kWidth; ++i) use(i, to_float(values[i]));
+    } else {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        const bool visible = begin <= key + i && key + i < end;
+        use(i, visible ? to_float(values[i]) : -INFINITY);
+      }
     }
   }
+  // Starts the copy. Wholly masked packs are never looked at, nor is the room behind the row.
   __device__ __forceinline__ void load() const {
-    for_each([&](int key, Word<T, kWidth>& word) {
-      if (key + kWidth <= begin || end <= key) return;  // wholly masked: never looked at
-      word = *reinterpret_cast<const Word<T, kWidth>*>(scores + key);
+    for_each([&](int key, Word& word) {
+      if (!any_visible(key)) return;
+      const int bytes = min(kWidth, end_key - key) * static_cast<int>(sizeof(T));
+      ptx::cp_async_16_part(ptx::smem_address(&word), scores + key, bytes);
     });
   }
   __device__ __forceinline__ float maximum(float largest) const {
-    for_each([&](int key, const Word<T, kWidth>& word) {
+    for_each([&](int key, const Word& word) {
+      if (!any_visible(key)) return;
       for_each_score(key, word, [&](int, float score) { largest = fmaxf(largest, score); });
     });
     return largest;
   }
   __device__ __forceinline__ float sum_of_exponentials(float shift) const {
     float sum = 0.0F;
-    for_each([&](int key, const Word<T, kWidth>& word) {
+    for_each([&](int key, const Word& word) {
+      if (!any_visible(key)) return;
       for_each_score(key, word, [&](int, float score) { sum += exponential<T>(score - shift); });
     });
     return sum;
   }
   __device__ __forceinline__ void store_weights(float shift, float scale) const {
-    for_each([&](int key, const Word<T, kWidth>& word) {
-      float weights[kWidth];
-      for_each_score(key, word, [&](int i, float score) {
-        weights[i] = exponential<T>(score - shift) * scale;
-      });
+    for_each([&](int key, const Word& word) {
+      float weights[kWidth] = {};
+      if (any_visible(key)) {
+        for_each_score(key, word, [&](int i, float score) {
+          weights[i] = exponential<T>(score - shift) * scale;
+        });
+      }
       // As one store: by assignment the compiler writes its components one by one.
-      __stcg(reinterpret_cast<Word<T, kWidth>*>(scores + key), word_of<T, kWidth>(weights));
+      __stcg(reinterpret_cast<Word*>(scores + key), word_of<T>(weights));
     });
   }
 };
@@ -193,10 +205,10 @@ constexpr int kBlockThreads = kThreads < 128 ? 128 : kThreads;
 
 }  // namespace
 
-// Turns rows of scores into weights. A row of up to kSoftmaxKept scores is read once and kept in
-// shared memory; a longer one is taken in parts, for the sum and once more for the weights. Masked
-// keys get weight 0; a row that sees none gets zeros and LSE -inf.
-template <class T, int kThreads, int kWidth>
+// Turns rows of scores into weights. A row that fits into the room kept for it is read once, while
+// the row before is worked on; a longer one is taken in parts, for the sum and once more for the
+// weights. Masked keys get weight 0; a row that sees none gets zeros and LSE -inf.
+template <class T, int kThreads>
 __global__ void __launch_bounds__(kBlockThreads<kThreads>,
                                   kSoftmaxResident / kBlockThreads<kThreads>)
     rf_naive_softmax(SoftmaxArguments args) {
@@ -205,28 +217,49 @@ __global__ void __launch_bounds__(kBlockThreads<kThreads>,
   const auto add = [](float a, float b) { return a + b; };
   const auto larger = [](float a, float b) { return fmaxf(a, b); };
   const int seqlen_kv = static_cast<int>(args.seqlen_kv);
+  const bool in_parts = args.kept < seqlen_kv;
   const int row_of_block = static_cast<int>(threadIdx.x) / kThreads;
-  std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRows + row_of_block;
-  for (; row < args.rows; row += static_cast<std::int64_t>(gridDim.x) * kRows) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kRows;
+  const auto part_of = [&](std::int64_t row, int buffer) {
     const std::int64_t query = row % args.seqlen_q;
-    Part<T, kThreads, kWidth> part;
-    part.scores = static_cast<T*>(args.scores) + row * args.seqlen_kv;
-    part.kept = reinterpret_cast<T*>(smem) + row_of_block * args.kept;
+    Part<T, kThreads> part;
+    part.scores = static_cast<T*>(args.scores) + row * args.row_stride;
+    part.kept = reinterpret_cast<T*>(smem) + (buffer * kRows + row_of_block) * args.kept;
+    part.first_key = 0;
+    part.end_key = seqlen_kv;
     part.begin = static_cast<int>(max(std::int64_t{0}, query + args.first));
     part.end = static_cast<int>(min(args.seqlen_kv, query + args.last + 1));
     part.thread = static_cast<int>(threadIdx.x) % kThreads;
+    return part;
+  };
+  const auto prefetch = [&](std::int64_t row, int buffer) {
+    if (!in_parts && row < args.rows) part_of(row, buffer).load();
+    ptx::cp_async_commit();
+  };
+
+  std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRows + row_of_block;
+  int buffer = 0;
+  prefetch(row, buffer);
+  for (; row < args.rows; row += step, buffer ^= 1) {
+    prefetch(row + step, buffer ^ 1);
+    Part<T, kThreads> part = part_of(row, buffer);
     const auto for_each_part = [&](const auto& work) {
       for (int first = 0; first < seqlen_kv; first += args.kept) {
         part.first_key = first;
         part.end_key = min(first + args.kept, seqlen_kv);
+        if (in_parts) {
+          part.load();
+          ptx::cp_async_commit();
+          ptx::cp_async_wait<0>();
+        }
         work();
       }
     };
+    if (!in_parts) ptx::cp_async_wait<1>();  // all but the next row's
     float largest = -INFINITY;
     float shift = 0.0F;
     float sum = 0.0F;
     for_each_part([&] {
-      part.load();
       const float new_largest = reduce<kThreads>(part.maximum(largest), larger);
       // No key seen yet: 0 in place of -inf avoids inf - inf.
       shift = new_largest == -INFINITY ? 0.0F : new_largest;
@@ -235,10 +268,7 @@ __global__ void __launch_bounds__(kBlockThreads<kThreads>,
     });
     sum = reduce<kThreads>(sum, add);
     const bool empty = part.begin >= part.end;
-    for_each_part([&] {
-      if (args.kept < seqlen_kv) part.load();
-      part.store_weights(shift, empty ? 0.0F : 1.0F / sum);
-    });
+    for_each_part([&] { part.store_weights(shift, empty ? 0.0F : 1.0F / sum); });
     if (part.thread == 0) args.lse[row] = empty ? -INFINITY : largest + logf(sum);
   }
 }
@@ -247,20 +277,17 @@ namespace {
 
 using SoftmaxKernel = void (*)(SoftmaxArguments);
 
-// The kernel for rows of `keys` scores; rows of whole 16-byte packs move those.
 template <class T>
 SoftmaxKernel softmax_kernel(std::int64_t keys) {
-  constexpr int kPack = 16 / static_cast<int>(sizeof(T));
-  const bool packs = keys % kPack == 0;
   switch (softmax_threads(keys)) {
     case 32:
-      return packs ? rf_naive_softmax<T, 32, kPack> : rf_naive_softmax<T, 32, 1>;
+      return rf_naive_softmax<T, 32>;
     case 128:
-      return packs ? rf_naive_softmax<T, 128, kPack> : rf_naive_softmax<T, 128, 1>;
+      return rf_naive_softmax<T, 128>;
     case 256:
-      return packs ? rf_naive_softmax<T, 256, kPack> : rf_naive_softmax<T, 256, 1>;
+      return rf_naive_softmax<T, 256>;
     default:
-      return packs ? rf_naive_softmax<T, 512, kPack> : rf_naive_softmax<T, 512, 1>;
+      return rf_naive_softmax<T, 512>;
   }
 }
 
@@ -270,6 +297,7 @@ struct Prepare {
     constexpr DType kDType = kVariants[kIndex].dtype;
     using T = Element<kDType>;
     const std::int64_t size = size_bytes(kDType);
+    const std::int64_t row_stride = score_stride(p.seqlen_kv, size);
     std::vector<const void*> q, k, v, s, o;
     for (std::int64_t b = 0; b < p.batch; ++b) {
       for (std::int64_t h = 0; h < p.heads_q; ++h) {
@@ -280,7 +308,7 @@ struct Prepare {
         q.push_back(at(t.q, (b * p.seqlen_q * p.heads_q + h) * p.headdim));
         k.push_back(at(t.k, (b * p.seqlen_kv * p.heads_kv + h_kv) * p.headdim));
         v.push_back(at(t.v, (b * p.seqlen_kv * p.heads_kv + h_kv) * p.headdim_v));
-        s.push_back(at(t.workspace, (b * p.heads_q + h) * p.seqlen_q * p.seqlen_kv));
+        s.push_back(at(t.workspace, (b * p.heads_q + h) * p.seqlen_q * row_stride));
         o.push_back(at(t.o, (b * p.seqlen_q * p.heads_q + h) * p.headdim_v));
       }
     }
@@ -291,13 +319,13 @@ struct Prepare {
         PointerArray(q), PointerArray(k), PointerArray(v), PointerArray(s), PointerArray(o)});
 
     const Band band = band_of(p);
-    SoftmaxArguments softmax{
-        t.workspace, t.lse,     p.batch * p.heads_q * p.seqlen_q, p.seqlen_q, p.seqlen_kv,
-        band.first,  band.last, softmax_kept(p.seqlen_kv)};
+    SoftmaxArguments softmax{t.workspace, t.lse,       p.batch * p.heads_q * p.seqlen_q,
+                             p.seqlen_q,  p.seqlen_kv, row_stride,
+                             band.first,  band.last,   softmax_kept(p.seqlen_kv, size)};
     const SoftmaxKernel kernel = softmax_kernel<T>(p.seqlen_kv);
     const int threads = std::max(128, softmax_threads(p.seqlen_kv));
     const int rows_per_block = threads / softmax_threads(p.seqlen_kv);
-    const int smem = rows_per_block * softmax.kept * static_cast<int>(size);
+    const int smem = 2 * rows_per_block * softmax.kept * static_cast<int>(size);
     check_launch(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                       cudaFuncAttributeMaxDynamicSharedMemorySize, smem),
                  "setting the softmax's shared memory");
@@ -315,6 +343,7 @@ struct Prepare {
           kDType == DType::fp32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
       const auto sq = static_cast<int>(p.seqlen_q);
       const auto sk = static_cast<int>(p.seqlen_kv);
+      const auto s_stride = static_cast<int>(softmax.row_stride);
       const auto d = static_cast<int>(p.headdim);
       const auto dv = static_cast<int>(p.headdim_v);
       const auto q_stride = static_cast<int>(p.heads_q * p.headdim);
@@ -335,7 +364,7 @@ struct Prepare {
                                          operands->k.get() + first, kType, k_stride,
                                          operands->q.get() + first, kType, q_stride, &zero,
                                          const_cast<void* const*>(operands->s.get() + first), kType,
-                                         sk, count, kCompute, CUBLAS_GEMM_DEFAULT),
+                                         s_stride, count, kCompute, CUBLAS_GEMM_DEFAULT),
                      "GEMM of the scores");
       }
       kernel<<<grid, static_cast<unsigned>(threads), static_cast<std::size_t>(smem), stream>>>(
@@ -346,7 +375,7 @@ struct Prepare {
         // O^T [dv x sq] = V^T P^T.
         check_cublas(cublasGemmBatchedEx(blas(), CUBLAS_OP_N, CUBLAS_OP_N, dv, sq, sk, &one,
                                          operands->v.get() + first, kType, v_stride,
-                                         operands->s.get() + first, kType, sk, &zero,
+                                         operands->s.get() + first, kType, s_stride, &zero,
                                          const_cast<void* const*>(operands->o.get() + first), kType,
                                          o_stride, count, kCompute, CUBLAS_GEMM_DEFAULT),
                      "GEMM of the output");

@@ -20,6 +20,14 @@ __device__ __forceinline__ void cp_async_16(std::uint32_t target, const void* so
       : "memory");
 }
 
+// Copies the first `bytes` of 16 and writes zeros for the rest, whose source is not read.
+__device__ __forceinline__ void cp_async_16_part(std::uint32_t target, const void* source,
+                                                 int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(target), "l"(source),
+               "r"(bytes)
+               : "memory");
+}
+
 __device__ __forceinline__ void cp_async_commit() {
   asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
