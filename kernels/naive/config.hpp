@@ -5,8 +5,10 @@
 
 namespace rooflash::naive {
 
-inline constexpr int kSoftmaxKeptBytes = 32768;  // of a row of scores, in shared memory
-inline constexpr int kSoftmaxResident = 1024;    // threads of an SM
+inline constexpr int kSoftmaxResident = 768;       // threads of an SM, by registers
+inline constexpr int kSoftmaxBytesPerThread = 64;  // of scores, in registers
+// Of a row of scores, in shared memory: what the most threads take at once.
+inline constexpr int kSoftmaxKeptBytes = 512 * kSoftmaxBytesPerThread;
 
 // Rows of scores start at multiples of this: 16-byte packs can be moved whatever the length.
 inline constexpr std::int64_t kRowBytes = 128;
@@ -16,10 +18,10 @@ constexpr std::int64_t score_stride(std::int64_t keys, std::int64_t element_byte
   return (keys * element_bytes + kRowBytes - 1) / kRowBytes * kRowBytes / element_bytes;
 }
 
-// Threads for a row of `keys` scores: 32 keys each at most, up to sixteen warps.
-constexpr int softmax_threads(std::int64_t keys) {
+// Threads for a row of `keys` scores: up to sixteen warps.
+constexpr int softmax_threads(std::int64_t keys, std::int64_t element_bytes) {
   for (const int threads : {32, 128, 256}) {
-    if (keys <= std::int64_t{threads} * 32) return threads;
+    if (keys * element_bytes <= std::int64_t{threads} * kSoftmaxBytesPerThread) return threads;
   }
   return 512;
 }

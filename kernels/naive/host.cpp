@@ -264,8 +264,8 @@ Traffic traffic(const Problem& p, Tile tile) {
   softmax.exp_ops = elements * 2.0;    // for the sum, and for the weight
   softmax.fp32_ops = elements * 12.0;  // masks, exponents, maximum, sum, quotient, conversions
   softmax.tiles = static_cast<double>(heads * p.seqlen_q);
-  softmax.tiles_per_sm =
-      static_cast<double>(kSoftmaxResident) / static_cast<double>(softmax_threads(p.seqlen_kv));
+  softmax.tiles_per_sm = static_cast<double>(kSoftmaxResident) /
+                         static_cast<double>(softmax_threads(p.seqlen_kv, bytes));
 
   Stage output;
   output.name = "output";

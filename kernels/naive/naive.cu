@@ -116,84 +116,100 @@ __device__ __forceinline__ float reduce(float value, Combine combine) {
   return value;
 }
 
-// exp(x) for x <= 0; the weights of 16-bit types need no more than the approximate instruction.
+// exp(x - shift); the weights of 16-bit types need no more than the approximate instruction.
 template <class T>
-__device__ __forceinline__ float exponential(float x) {
+__device__ __forceinline__ float exponential(float x, float shift) {
   if constexpr (sizeof(T) == 2) {
-    return ptx::ex2(x * 1.44269504F);
+    constexpr float kLog2E = 1.44269504F;
+    return ptx::ex2(x * kLog2E - shift * kLog2E);
   } else {
-    return expf(x);
+    return expf(x - shift);
   }
 }
 
-// Part of a row of scores, kept in shared memory by the kThreads threads of the row. Each thread
-// sees only what it loaded itself, packs of neighbours that are kThreads packs apart.
+// Part of a row of scores. Its copy from device memory lands in shared memory; then each of the
+// kThreads threads of the row takes the packs that it copied itself, kThreads packs apart, into
+// registers.
 template <class T, int kThreads>
 struct Part {
   static constexpr int kWidth = kPack<T>;
+  static constexpr int kPacks = kSoftmaxBytesPerThread / static_cast<int>(sizeof(Word));
   T* scores;  // the row in device memory
   T* kept;    // SoftmaxArguments::kept of them
   int first_key, end_key;
   int begin, end;  // of the visible keys
   int thread;
+  float values[kPacks][kWidth];  // masked and missing keys have -inf
 
-  // Calls use(key, word) for each of the thread's packs; `word` lies in shared memory.
+  // Calls use(key, pack) for each of the thread's packs that has keys.
   template <class Use>
-  __device__ __forceinline__ void for_each(const Use& use) const {
-#pragma unroll 4
-    for (int key = first_key + thread * kWidth; key < end_key; key += kThreads * kWidth) {
-      use(key, *reinterpret_cast<Word*>(kept + (key - first_key)));
+  __device__ __forceinline__ void for_each_pack(const Use& use) const {
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const int key = first_key + (i * kThreads + thread) * kWidth;
+      if (key < end_key) use(key, i);
     }
   }
   __device__ __forceinline__ bool any_visible(int key) const {
     return begin < key + kWidth && key < end;
   }
-  // Calls use(i, score) for each score of a pack; a masked key's is -inf.
-  template <class Use>
-  __device__ __forceinline__ void for_each_score(int key, Word word, const Use& use) const {
-    const T* const values = reinterpret_cast<const T*>(&word);
-    if (begin <= key && key + kWidth <= end) {
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) use(i, to_float(values[i]));
-    } else {
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) {
-        const bool visible = begin <= key + i && key + i < end;
-        use(i, visible ? to_float(values[i]) : -INFINITY);
-      }
-    }
+  __device__ __forceinline__ Word* kept_pack(int key) const {
+    return reinterpret_cast<Word*>(kept + (key - first_key));
   }
   // Starts the copy. Wholly masked packs are never looked at, nor is the room behind the row.
-  __device__ __forceinline__ void load() const {
-    for_each([&](int key, Word& word) {
+  __device__ __forceinline__ void start_copy() const {
+    for_each_pack([&](int key, int) {
       if (!any_visible(key)) return;
       const int bytes = min(kWidth, end_key - key) * static_cast<int>(sizeof(T));
-      ptx::cp_async_16_part(ptx::smem_address(&word), scores + key, bytes);
+      ptx::cp_async_16_part(ptx::smem_address(kept_pack(key)), scores + key, bytes);
     });
   }
-  __device__ __forceinline__ float maximum(float largest) const {
-    for_each([&](int key, const Word& word) {
+  __device__ __forceinline__ void take() {
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) values[i][j] = -INFINITY;
+    }
+    for_each_pack([&](int key, int i) {
       if (!any_visible(key)) return;
-      for_each_score(key, word, [&](int, float score) { largest = fmaxf(largest, score); });
+      const Word word = *kept_pack(key);
+      const T* const elements = reinterpret_cast<const T*>(&word);
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) values[i][j] = to_float(elements[j]);
+      if (begin <= key && key + kWidth <= end) return;
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) {
+        if (key + j < begin || end <= key + j) values[i][j] = -INFINITY;
+      }
     });
+  }
+  __device__ __forceinline__ float maximum() const {
+    float largest = -INFINITY;
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) largest = fmaxf(largest, values[i][j]);
+    }
     return largest;
   }
-  __device__ __forceinline__ float sum_of_exponentials(float shift) const {
+  // Turns the scores into exponentials and returns their sum.
+  __device__ __forceinline__ float exponentiate(float shift) {
     float sum = 0.0F;
-    for_each([&](int key, const Word& word) {
-      if (!any_visible(key)) return;
-      for_each_score(key, word, [&](int, float score) { sum += exponential<T>(score - shift); });
-    });
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) {
+        values[i][j] = exponential<T>(values[i][j], shift);
+        sum += values[i][j];
+      }
+    }
     return sum;
   }
-  __device__ __forceinline__ void store_weights(float shift, float scale) const {
-    for_each([&](int key, const Word& word) {
-      float weights[kWidth] = {};
-      if (any_visible(key)) {
-        for_each_score(key, word, [&](int i, float score) {
-          weights[i] = exponential<T>(score - shift) * scale;
-        });
-      }
+  __device__ __forceinline__ void store_weights(float scale) {
+    for_each_pack([&](int key, int i) {
+      float weights[kWidth];
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) weights[j] = values[i][j] * scale;
       // As one store: by assignment the compiler writes its components one by one.
       __stcg(reinterpret_cast<Word*>(scores + key), word_of<T>(weights));
     });
@@ -233,7 +249,7 @@ __global__ void __launch_bounds__(kBlockThreads<kThreads>,
     return part;
   };
   const auto prefetch = [&](std::int64_t row, int buffer) {
-    if (!in_parts && row < args.rows) part_of(row, buffer).load();
+    if (!in_parts && row < args.rows) part_of(row, buffer).start_copy();
     ptx::cp_async_commit();
   };
 
@@ -247,29 +263,38 @@ __global__ void __launch_bounds__(kBlockThreads<kThreads>,
       for (int first = 0; first < seqlen_kv; first += args.kept) {
         part.first_key = first;
         part.end_key = min(first + args.kept, seqlen_kv);
-        if (in_parts) {
-          part.load();
-          ptx::cp_async_commit();
-          ptx::cp_async_wait<0>();
-        }
+        part.start_copy();
+        ptx::cp_async_commit();
+        ptx::cp_async_wait<0>();
+        part.take();
         work();
       }
     };
-    if (!in_parts) ptx::cp_async_wait<1>();  // all but the next row's
     float largest = -INFINITY;
-    float shift = 0.0F;
     float sum = 0.0F;
-    for_each_part([&] {
-      const float new_largest = reduce<kThreads>(part.maximum(largest), larger);
-      // No key seen yet: 0 in place of -inf avoids inf - inf.
-      shift = new_largest == -INFINITY ? 0.0F : new_largest;
-      sum = sum * exponential<T>(largest - shift) + part.sum_of_exponentials(shift);
-      largest = new_largest;
-    });
-    sum = reduce<kThreads>(sum, add);
-    const bool empty = part.begin >= part.end;
-    for_each_part([&] { part.store_weights(shift, empty ? 0.0F : 1.0F / sum); });
-    if (part.thread == 0) args.lse[row] = empty ? -INFINITY : largest + logf(sum);
+    // No key seen yet: 0 in place of -inf avoids inf - inf.
+    const auto shift = [&] { return largest == -INFINITY ? 0.0F : largest; };
+    const auto add_part = [&] {
+      const float old_largest = largest;
+      largest = fmaxf(largest, reduce<kThreads>(part.maximum(), larger));
+      sum = sum * exponential<T>(old_largest, shift()) + part.exponentiate(shift());
+    };
+    const auto scale = [&] { return part.begin < part.end ? 1.0F / sum : 0.0F; };
+    if (in_parts) {
+      for_each_part(add_part);
+      sum = reduce<kThreads>(sum, add);
+      for_each_part([&] {
+        (void)part.exponentiate(shift());
+        part.store_weights(scale());
+      });
+    } else {
+      ptx::cp_async_wait<1>();  // all but the next row's
+      part.take();
+      add_part();
+      sum = reduce<kThreads>(sum, add);
+      part.store_weights(scale());
+    }
+    if (part.thread == 0) args.lse[row] = part.begin < part.end ? largest + logf(sum) : -INFINITY;
   }
 }
 
@@ -279,7 +304,7 @@ using SoftmaxKernel = void (*)(SoftmaxArguments);
 
 template <class T>
 SoftmaxKernel softmax_kernel(std::int64_t keys) {
-  switch (softmax_threads(keys)) {
+  switch (softmax_threads(keys, sizeof(T))) {
     case 32:
       return rf_naive_softmax<T, 32>;
     case 128:
@@ -323,8 +348,8 @@ struct Prepare {
                              p.seqlen_q,  p.seqlen_kv, row_stride,
                              band.first,  band.last,   softmax_kept(p.seqlen_kv, size)};
     const SoftmaxKernel kernel = softmax_kernel<T>(p.seqlen_kv);
-    const int threads = std::max(128, softmax_threads(p.seqlen_kv));
-    const int rows_per_block = threads / softmax_threads(p.seqlen_kv);
+    const int threads = std::max(128, softmax_threads(p.seqlen_kv, size));
+    const int rows_per_block = threads / softmax_threads(p.seqlen_kv, size);
     const int smem = 2 * rows_per_block * softmax.kept * static_cast<int>(size);
     check_launch(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                       cudaFuncAttributeMaxDynamicSharedMemorySize, smem),
