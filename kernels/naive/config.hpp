@@ -20,7 +20,7 @@ constexpr std::int64_t score_stride(std::int64_t keys, std::int64_t element_byte
 
 // Threads for a row of `keys` scores: up to sixteen warps.
 constexpr int softmax_threads(std::int64_t keys, std::int64_t element_bytes) {
-  for (const int threads : {32, 128, 256}) {
+  for (const int threads : {32, 64, 128, 256}) {
     if (keys * element_bytes <= std::int64_t{threads} * kSoftmaxBytesPerThread) return threads;
   }
   return 512;

@@ -139,9 +139,9 @@ struct Part {
   int first_key, end_key;
   int begin, end;  // of the visible keys
   int thread;
-  float values[kPacks][kWidth];  // masked and missing keys have -inf
+  float values[kPacks][kWidth];  // of packs with a visible key
 
-  // Calls use(key, pack) for each of the thread's packs that has keys.
+  // Calls use(key, pack) for each of the thread's packs.
   template <class Use>
   __device__ __forceinline__ void for_each_pack(const Use& use) const {
 #pragma unroll
@@ -153,25 +153,24 @@ struct Part {
   __device__ __forceinline__ bool any_visible(int key) const {
     return begin < key + kWidth && key < end;
   }
+  template <class Use>
+  __device__ __forceinline__ void for_each_visible_pack(const Use& use) const {
+    for_each_pack([&](int key, int i) {
+      if (any_visible(key)) use(key, i);
+    });
+  }
   __device__ __forceinline__ Word* kept_pack(int key) const {
     return reinterpret_cast<Word*>(kept + (key - first_key));
   }
   // Starts the copy. Wholly masked packs are never looked at, nor is the room behind the row.
   __device__ __forceinline__ void start_copy() const {
-    for_each_pack([&](int key, int) {
-      if (!any_visible(key)) return;
+    for_each_visible_pack([&](int key, int) {
       const int bytes = min(kWidth, end_key - key) * static_cast<int>(sizeof(T));
       ptx::cp_async_16_part(ptx::smem_address(kept_pack(key)), scores + key, bytes);
     });
   }
   __device__ __forceinline__ void take() {
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-#pragma unroll
-      for (int j = 0; j < kWidth; ++j) values[i][j] = -INFINITY;
-    }
-    for_each_pack([&](int key, int i) {
-      if (!any_visible(key)) return;
+    for_each_visible_pack([&](int key, int i) {
       const Word word = *kept_pack(key);
       const T* const elements = reinterpret_cast<const T*>(&word);
 #pragma unroll
@@ -185,116 +184,130 @@ struct Part {
   }
   __device__ __forceinline__ float maximum() const {
     float largest = -INFINITY;
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
+    for_each_visible_pack([&](int, int i) {
 #pragma unroll
       for (int j = 0; j < kWidth; ++j) largest = fmaxf(largest, values[i][j]);
-    }
+    });
     return largest;
   }
   // Turns the scores into exponentials and returns their sum.
   __device__ __forceinline__ float exponentiate(float shift) {
     float sum = 0.0F;
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
+    for_each_visible_pack([&](int, int i) {
 #pragma unroll
       for (int j = 0; j < kWidth; ++j) {
         values[i][j] = exponential<T>(values[i][j], shift);
         sum += values[i][j];
       }
-    }
+    });
     return sum;
   }
-  __device__ __forceinline__ void store_weights(float scale) {
+  __device__ __forceinline__ void store_weights(float scale) const {
     for_each_pack([&](int key, int i) {
-      float weights[kWidth];
+      float weights[kWidth] = {};
+      if (any_visible(key)) {
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) weights[j] = values[i][j] * scale;
+        for (int j = 0; j < kWidth; ++j) weights[j] = values[i][j] * scale;
+      }
       // As one store: by assignment the compiler writes its components one by one.
       __stcg(reinterpret_cast<Word*>(scores + key), word_of<T>(weights));
     });
   }
 };
 
+// One part of one row to work on. A row of several parts is passed twice: for its sum, and for its
+// weights.
+struct Step {
+  std::int64_t row;
+  std::int64_t query;
+  int first_key;
+  bool second_pass;
+};
+
+// Rows of a warp share a block, since a block of one warp would leave an SM half empty.
 template <int kThreads>
-constexpr int kBlockThreads = kThreads < 128 ? 128 : kThreads;
+constexpr int kBlockThreads = kThreads == 32 ? 128 : kThreads;
+
+template <int kThreads>
+constexpr int kBlocksPerSm =
+    kSoftmaxResident < kBlockThreads<kThreads> ? 1 : kSoftmaxResident / kBlockThreads<kThreads>;
 
 }  // namespace
 
-// Turns rows of scores into weights. A row that fits into the room kept for it is read once, while
-// the row before is worked on; a longer one is taken in parts, for the sum and once more for the
-// weights. Masked keys get weight 0; a row that sees none gets zeros and LSE -inf.
+// Turns rows of scores into weights, a part at a time; each is loaded while the one before is
+// worked on. A row that fits into the room kept for it is one part and read once, a longer one
+// twice. Masked keys get weight 0; a row that sees none gets zeros and LSE -inf.
 template <class T, int kThreads>
-__global__ void __launch_bounds__(kBlockThreads<kThreads>,
-                                  kSoftmaxResident / kBlockThreads<kThreads>)
+__global__ void __launch_bounds__(kBlockThreads<kThreads>, kBlocksPerSm<kThreads>)
     rf_naive_softmax(SoftmaxArguments args) {
   constexpr int kRows = kBlockThreads<kThreads> / kThreads;  // of a block
   extern __shared__ __align__(16) unsigned char smem[];
-  const auto add = [](float a, float b) { return a + b; };
-  const auto larger = [](float a, float b) { return fmaxf(a, b); };
   const int seqlen_kv = static_cast<int>(args.seqlen_kv);
-  const bool in_parts = args.kept < seqlen_kv;
+  const bool one_part = seqlen_kv <= args.kept;
   const int row_of_block = static_cast<int>(threadIdx.x) / kThreads;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kRows;
-  const auto part_of = [&](std::int64_t row, int buffer) {
-    const std::int64_t query = row % args.seqlen_q;
+  const std::int64_t row_step = static_cast<std::int64_t>(gridDim.x) * kRows;
+  const std::int64_t query_step = row_step % args.seqlen_q;
+  const auto after = [&](Step step) {
+    step.first_key += args.kept;
+    if (step.first_key < seqlen_kv) return step;
+    step.first_key = 0;
+    if (!one_part) step.second_pass = !step.second_pass;
+    if (!step.second_pass) {
+      step.row += row_step;
+      step.query += query_step;
+      if (step.query >= args.seqlen_q) step.query -= args.seqlen_q;
+    }
+    return step;
+  };
+  const auto part_of = [&](const Step& step, int buffer) {
     Part<T, kThreads> part;
-    part.scores = static_cast<T*>(args.scores) + row * args.row_stride;
+    part.scores = static_cast<T*>(args.scores) + step.row * args.row_stride;
     part.kept = reinterpret_cast<T*>(smem) + (buffer * kRows + row_of_block) * args.kept;
-    part.first_key = 0;
-    part.end_key = seqlen_kv;
-    part.begin = static_cast<int>(max(std::int64_t{0}, query + args.first));
-    part.end = static_cast<int>(min(args.seqlen_kv, query + args.last + 1));
+    part.first_key = step.first_key;
+    part.end_key = min(step.first_key + args.kept, seqlen_kv);
+    part.begin = static_cast<int>(max(std::int64_t{0}, step.query + args.first));
+    part.end = static_cast<int>(min(args.seqlen_kv, step.query + args.last + 1));
     part.thread = static_cast<int>(threadIdx.x) % kThreads;
     return part;
   };
-  const auto prefetch = [&](std::int64_t row, int buffer) {
-    if (!in_parts && row < args.rows) part_of(row, buffer).start_copy();
+  const auto prefetch = [&](const Step& step, int buffer) {
+    if (step.row < args.rows) part_of(step, buffer).start_copy();
     ptx::cp_async_commit();
   };
 
-  std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kRows + row_of_block;
-  int buffer = 0;
-  prefetch(row, buffer);
-  for (; row < args.rows; row += step, buffer ^= 1) {
-    prefetch(row + step, buffer ^ 1);
-    Part<T, kThreads> part = part_of(row, buffer);
-    const auto for_each_part = [&](const auto& work) {
-      for (int first = 0; first < seqlen_kv; first += args.kept) {
-        part.first_key = first;
-        part.end_key = min(first + args.kept, seqlen_kv);
-        part.start_copy();
-        ptx::cp_async_commit();
-        ptx::cp_async_wait<0>();
-        part.take();
-        work();
-      }
-    };
-    float largest = -INFINITY;
-    float sum = 0.0F;
-    // No key seen yet: 0 in place of -inf avoids inf - inf.
-    const auto shift = [&] { return largest == -INFINITY ? 0.0F : largest; };
-    const auto add_part = [&] {
-      const float old_largest = largest;
+  Step step{static_cast<std::int64_t>(blockIdx.x) * kRows + row_of_block, 0, 0, false};
+  step.query = step.row % args.seqlen_q;
+  float largest = -INFINITY;
+  float sum = 0.0F;
+  prefetch(step, 0);
+  for (int buffer = 0; step.row < args.rows; buffer ^= 1) {
+    const Step next = after(step);
+    prefetch(next, buffer ^ 1);
+    ptx::cp_async_wait<1>();  // all but the next part
+    Part<T, kThreads> part = part_of(step, buffer);
+    part.take();
+    const float old_largest = largest;
+    if (!step.second_pass) {
+      const auto larger = [](float a, float b) { return fmaxf(a, b); };
       largest = fmaxf(largest, reduce<kThreads>(part.maximum(), larger));
-      sum = sum * exponential<T>(old_largest, shift()) + part.exponentiate(shift());
-    };
-    const auto scale = [&] { return part.begin < part.end ? 1.0F / sum : 0.0F; };
-    if (in_parts) {
-      for_each_part(add_part);
-      sum = reduce<kThreads>(sum, add);
-      for_each_part([&] {
-        (void)part.exponentiate(shift());
-        part.store_weights(scale());
-      });
-    } else {
-      ptx::cp_async_wait<1>();  // all but the next row's
-      part.take();
-      add_part();
-      sum = reduce<kThreads>(sum, add);
-      part.store_weights(scale());
     }
-    if (part.thread == 0) args.lse[row] = part.begin < part.end ? largest + logf(sum) : -INFINITY;
+    // No key seen yet: 0 in place of -inf avoids inf - inf.
+    const float shift = largest == -INFINITY ? 0.0F : largest;
+    const float part_sum = part.exponentiate(shift);
+    if (!step.second_pass) {
+      sum = sum * exponential<T>(old_largest, shift) + part_sum;
+      if (part.end_key == seqlen_kv) {
+        sum = reduce<kThreads>(sum, [](float a, float b) { return a + b; });
+      }
+    }
+    const bool empty = part.begin >= part.end;
+    if (one_part || step.second_pass) part.store_weights(empty ? 0.0F : 1.0F / sum);
+    if (next.row != step.row) {
+      if (part.thread == 0) args.lse[step.row] = empty ? -INFINITY : largest + logf(sum);
+      largest = -INFINITY;
+      sum = 0.0F;
+    }
+    step = next;
   }
 }
 
@@ -307,6 +320,8 @@ SoftmaxKernel softmax_kernel(std::int64_t keys) {
   switch (softmax_threads(keys, sizeof(T))) {
     case 32:
       return rf_naive_softmax<T, 32>;
+    case 64:
+      return rf_naive_softmax<T, 64>;
     case 128:
       return rf_naive_softmax<T, 128>;
     case 256:
@@ -348,8 +363,9 @@ struct Prepare {
                              p.seqlen_q,  p.seqlen_kv, row_stride,
                              band.first,  band.last,   softmax_kept(p.seqlen_kv, size)};
     const SoftmaxKernel kernel = softmax_kernel<T>(p.seqlen_kv);
-    const int threads = std::max(128, softmax_threads(p.seqlen_kv, size));
-    const int rows_per_block = threads / softmax_threads(p.seqlen_kv, size);
+    const int row_threads = softmax_threads(p.seqlen_kv, size);
+    const int rows_per_block = row_threads == 32 ? 4 : 1;
+    const int threads = row_threads * rows_per_block;
     const int smem = 2 * rows_per_block * softmax.kept * static_cast<int>(size);
     check_launch(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                       cudaFuncAttributeMaxDynamicSharedMemorySize, smem),
@@ -358,7 +374,7 @@ struct Prepare {
     // launch.
     const std::int64_t blocks = (softmax.rows + rows_per_block - 1) / rows_per_block;
     const auto grid = static_cast<unsigned>(std::min<std::int64_t>(
-        blocks, std::int64_t{device.sm_count} * (kSoftmaxResident / threads)));
+        blocks, std::int64_t{device.sm_count} * std::max(1, kSoftmaxResident / threads)));
     const Resources resources =
         prepare_kernel(reinterpret_cast<const void*>(kernel), threads, smem, grid, device.sm_count);
 
