@@ -15,7 +15,7 @@ for folder in /opt/nvidia/nsight-compute/* /opt/nvidia/nsight-systems/*/bin /usr
   if [ -d "$folder" ]; then PATH="$PATH:$folder"; fi
 done
 out=${ROOFLASH_OUT:-out/gpu_check}
-all_steps="tests memcheck racecheck initcheck synccheck robustness doctor profile tools quickstart report"
+all_steps="measuring tests memcheck racecheck initcheck synccheck robustness doctor profile tools quickstart report"
 steps=" ${*:-$all_steps} "
 for name in "$@"; do
   if [[ " $all_steps " != *" $name "* ]]; then
@@ -77,16 +77,40 @@ step() {
     "$(tail -1 "$log" | cut -c1-70)")")
 }
 
+# The kernel tests wait for their reference on the CPU: several processes share them, as many as cores
+# and GPU memory allow.
+memory_mib=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits | sort -n | head -1)
+processes=$((memory_mib / 16000))
+if [ "$processes" -gt "$(($(nproc) / 2))" ]; then processes=$(($(nproc) / 2)); fi
+if [ "$processes" -lt 1 ]; then processes=1; fi
+
+# shared COMMAND...: the command in each of the processes, which share its tests.
+shared() {
+  local code=0 index pids=()
+  for ((index = 0; index < processes; ++index)); do
+    GTEST_TOTAL_SHARDS=$processes GTEST_SHARD_INDEX=$index "$@" &
+    pids+=("$!")
+  done
+  for index in "${pids[@]}"; do wait "$index" || code=$?; done
+  return "$code"
+}
+export -f shared
+export processes
+
 # sanitize TOOL FILTER OPTIONS...: the tests that match FILTER.
 sanitize() {
   local tool=$1 filter=$2
   shift 2
   # Every CUDA call is checked by its caller; libraries make calls that may fail.
-  step "$tool" 240 compute-sanitizer --tool "$tool" --error-exitcode 9 --report-api-errors no "$@" \
+  step "$tool" 240 bash -c 'shared "$@"' bash \
+    compute-sanitizer --tool "$tool" --error-exitcode 9 --report-api-errors no "$@" \
     build/test_gpu_kernels --gtest_brief=1 "--gtest_filter=$filter"
 }
 
-step tests 420 build/test_gpu_kernels --gtest_brief=1
+# Tests that time or count want the GPU for themselves.
+alone='HbmCounters*:*Roofs*:Timers*:BlockStreams*:*MakeWholeRows*'
+step measuring 240 build/test_gpu_kernels --gtest_brief=1 "--gtest_filter=$alone"
+step tests 420 bash -c 'shared "$@"' bash build/test_gpu_kernels --gtest_brief=1 "--gtest_filter=-$alone"
 # memcheck and racecheck look at cuBLAS's kernels too: racecheck 13.0 loses the context on one of them
 # if told to leave it out. The others look at our kernels alone.
 own_kernels=(--kernel-name kns=rooflash)

@@ -10,6 +10,10 @@ namespace {
 // intermediates of 0.8 to 1.8 times the L2 of an H200.
 constexpr double kGone = 1.2;
 
+// Sweeps that come around in order lose more than what does not fit: the part that will be wanted
+// next is the one that goes. All is lost where they are 1 + 1 / kLost times L2.
+constexpr double kLost = 2;
+
 // Bytes that a stream would move to and from HBM if L2 held nothing between passes.
 double touched_bytes(const Stream& stream, double running_tiles) {
   const double together =
@@ -31,6 +35,13 @@ bool handed_on(const Stream& stream, const Traffic& traffic) {
   return traffic.stages.size() > 1 && stream.read_bytes > 0 && stream.write_bytes > 0;
 }
 
+// L2 that a stream takes for each byte of its footprint: bytes read through the partition that is
+// not their home are kept in both.
+double copies(const Stream& stream, double partitions) {
+  if (stream.read_bytes == 0) return 1;
+  return stream.shared_by_tiles > 1 ? partitions : (1 + partitions) / 2;
+}
+
 // Bytes of a stream's footprint in use at one time.
 double live_bytes(const Stream& stream, const Traffic& traffic, double running_tiles) {
   const auto unique = static_cast<double>(stream.unique_bytes);
@@ -40,14 +51,6 @@ double live_bytes(const Stream& stream, const Traffic& traffic, double running_t
   const auto group = static_cast<double>(std::max<std::int64_t>(stream.shared_by_tiles, 1));
   const double running_groups = std::ceil(running_tiles / group);
   return unique * std::min(1.0, running_groups * group / tiles_of(traffic));
-}
-
-// L2 that a stream takes in passing: bytes read through the partition that is not their home are
-// kept in both.
-double filled_bytes(const Stream& stream, double partitions) {
-  const auto unique = static_cast<double>(stream.unique_bytes);
-  if (stream.read_bytes == 0) return unique;
-  return unique * (stream.shared_by_tiles > 1 ? partitions : (1 + partitions) / 2);
 }
 
 }  // namespace
@@ -60,15 +63,16 @@ double hbm_bytes(const Traffic& traffic, const L2Cache& cache) {
   double written = 0;  // of the others
   double filled = 0;
   for (const Stream& stream : traffic.streams) {
-    live += live_bytes(stream, traffic, running);
-    filled += filled_bytes(stream, cache.partitions);
+    const double copied = copies(stream, cache.partitions);
+    live += live_bytes(stream, traffic, running) * copied;
+    filled += static_cast<double>(stream.unique_bytes) * copied;
     if (handed_on(stream, traffic)) {
       handed += static_cast<double>(stream.unique_bytes);
     } else {
       written += static_cast<double>(std::min(stream.write_bytes, stream.unique_bytes));
     }
   }
-  const double too_much = live > capacity ? 1 - capacity / live : 0;
+  const double too_much = std::clamp((live / capacity - 1) * kLost, 0.0, 1.0);
   const double outlives = std::exp(-std::pow(kGone * handed / capacity, 2));
   double bytes = 0;
   for (const Stream& stream : traffic.streams) {

@@ -20,6 +20,10 @@ namespace {
 constexpr double kWarpOverlap = 4.0 / 3.0;
 constexpr double kSmemBytesPerClock = 128;  // of an SM
 
+// Memory and the SMs work side by side, but not from the first byte to the last: of the shorter of
+// their times, this share is not hidden by the longer.
+constexpr double kNotHidden = 0.3;
+
 // Bytes that an SM moves in a clock where operands are not aligned to 16 bytes, and the vendor's
 // GEMMs move elements one by one (2 bytes a lane) or in pairs. Set on the odd lengths of suites
 // held-out and held-out-2.
@@ -132,7 +136,9 @@ Prediction predict(const Problem& problem, const Traffic& traffic, const GpuSpec
     const Term hbm{"hbm", share * result.hbm_bytes / *roofs.hbm_copy_gbps * 1e-3};
     const Term l2{"l2", share * result.sm_l2_bytes / l2_gbps(spec) * 1e-3};
     const Compute compute = compute_time(problem, stage, spec);
-    const double busy = std::max({hbm.second, l2.second, compute.total});
+    const double memory = std::max(hbm.second, l2.second);
+    const double busy =
+        std::max(memory, compute.total) + kNotHidden * std::min(memory, compute.total);
     result.time_us += busy + spec.launch_us;
     // The stage that takes longest names the bound, by its own longest term.
     Term bound =

@@ -14,8 +14,8 @@ struct Prediction {
   double sm_l2_bytes = 0;
   double hbm_bytes = 0;
   double time_us = 0;
-  std::string_view
-      bound;  // hbm | l2 | tensor | exp | fp32 | smem | narrow loads | latency | launch: the longest term
+  std::string_view bound;  // hbm | l2 | tensor | exp | fp32 | smem | narrow loads | latency |
+                           // launch: the longest term
 };
 
 // Time = the sum over the stages of a launch and the longest of

@@ -106,6 +106,20 @@ TEST(L2Model, AnIntermediateAboutAsLargeAsL2IsPartlyThere) {
   EXPECT_LT(bytes, 0.9 * 4 * kScores);
 }
 
+// Swept over and over in the same order: what will be wanted next is what has gone.
+TEST(L2Model, SweepsLargerThanL2FindNothingOfTheLastOne) {
+  const auto bytes = [](std::int64_t size) {
+    Traffic t;
+    t.streams = {{"accumulator", size, 10 * size, 10 * size, 1}};
+    t.stages = {stage(132)};
+    return hbm_bytes(t, {60 * kMiB, 132, 1}) / static_cast<double>(size);
+  };
+  EXPECT_NEAR(bytes(100 * kMiB), 20 - 0.6, 1e-9);  // the last 60 MiB are left in L2
+  EXPECT_LE(bytes(50 * kMiB), 1);
+  EXPECT_GT(bytes(75 * kMiB), 5);
+  EXPECT_LT(bytes(75 * kMiB), 15);
+}
+
 class Predict : public ::testing::Test {
  protected:
   const GpuSpec& h200_ = *find_gpu("h200");
@@ -147,10 +161,25 @@ TEST_F(Predict, TilesAloneAndUnevenTilesTakeLonger) {
     return predict(problem_, t, h200_).time_us - h200_.launch_us;
   };
   const double alone = time(132, 1);
-  EXPECT_NEAR(time(264, 1), 1.5 * alone, 1e-9);
-  EXPECT_NEAR(time(396, 1), 2.5 * alone, 1e-9);
-  EXPECT_NEAR(time(132, 2), 2 * alone, 1e-9);
-  EXPECT_NEAR(time(2640, 2), time(2640, 1), 1e-9);  // hidden among the others
+  EXPECT_NEAR(time(264, 1), 1.5 * alone, 1e-6);
+  EXPECT_NEAR(time(396, 1), 2.5 * alone, 1e-6);
+  EXPECT_NEAR(time(132, 2), 2 * alone, 1e-6);
+  EXPECT_NEAR(time(2640, 2), time(2640, 1), 1e-6);  // hidden among the others
+}
+
+// A part of the shorter time of memory and SMs is not hidden by the longer.
+TEST_F(Predict, MemoryAndComputeOverlapInPart) {
+  const auto time = [&](std::int64_t bytes, double ops) {
+    Traffic t = copy(bytes, 1320);
+    t.stages[0].tensor_ops = ops;
+    t.stages[0].path = TensorPath::wgmma;
+    return predict(problem_, t, h200_).time_us - h200_.launch_us;
+  };
+  const double memory = time(4'000'000'000, 0);
+  const double compute = time(1, 2e11);
+  ASSERT_LT(compute, memory);
+  EXPECT_GT(time(4'000'000'000, 2e11), memory + 0.1 * compute);
+  EXPECT_LT(time(4'000'000'000, 2e11), memory + 0.5 * compute);
 }
 
 TEST_F(Predict, StagesFollowEachOther) {
