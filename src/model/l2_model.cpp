@@ -36,10 +36,11 @@ bool handed_on(const Stream& stream, const Traffic& traffic) {
 }
 
 // L2 that a stream takes for each byte of its footprint: bytes read through the partition that is
-// not their home are kept in both.
+// not their home are kept in both, and so is what is read and written over and over.
 double copies(const Stream& stream, double partitions) {
   if (stream.read_bytes == 0) return 1;
-  return stream.shared_by_tiles > 1 ? partitions : (1 + partitions) / 2;
+  const bool in_both = stream.shared_by_tiles > 1 || stream.write_bytes > 0;
+  return in_both ? partitions : (1 + partitions) / 2;
 }
 
 // Bytes of a stream's footprint in use at one time.

@@ -17,18 +17,18 @@ namespace {
 // Warps whose instructions wait for each other (mma.sync, then softmax) use the units in turn;
 // other warps of the SM fill part of the gaps. By how much the terms together are shortened so, on
 // average over the kernels that were measured.
-constexpr double kWarpOverlap = 4.0 / 3.0;
+constexpr double kWarpOverlap = 1.5;
 constexpr double kSmemBytesPerClock = 128;  // of an SM
 
 // Memory and the SMs work side by side, but not from the first byte to the last: of the shorter of
 // their times, this share is not hidden by the longer.
-constexpr double kNotHidden = 0.3;
+constexpr double kNotHidden = 0.2;
 
 // Bytes that an SM moves in a clock where operands are not aligned to 16 bytes, and the vendor's
 // GEMMs move elements one by one (2 bytes a lane) or in pairs. Set on the odd lengths of suites
 // held-out and held-out-2.
 double narrow_bytes_per_clock(double lane_bytes) {
-  return lane_bytes < 4 ? 4.9 : 6.6;
+  return lane_bytes < 4 ? 4.9 : 8.2;
 }
 
 // TFLOPS that the path's instructions reach on this card for inputs of `dtype`.

@@ -1,5 +1,6 @@
 // The vendor's library through the worker: right, or refused in its own words; never wrong, never a
 // fault.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,8 +53,10 @@ TEST_F(Cudnn, RunsWhatThePeerGridAsks) {
       EXPECT_EQ(row.verify.status, "passed");
       EXPECT_EQ(row.provider, "cudnn");
       EXPECT_GT(row.resources.plan_ms.value_or(0), 0);
-      ASSERT_FALSE(row.kernels_run.empty());
-      EXPECT_NE(row.kernels_run[0].find("cudnn"), std::string::npos);
+      // Among others: a launch may clear its workspace first.
+      EXPECT_TRUE(std::any_of(
+          row.kernels_run.begin(), row.kernels_run.end(),
+          [](const std::string& name) { return name.find("cudnn") != std::string::npos; }));
     }
   }
 }
