@@ -8,6 +8,8 @@ markers that name a record relative to the file; what stands between them is rep
 
     <!-- result: RECORD -->          the output of `rooflash report RECORD`
     <!-- rows: RECORD CASE... -->    a table of those rows
+    <!-- grid: RECORD KERNEL -->     its TFLOPS by head dim, mask and length, and ratios to cuDNN's time
+    <!-- ladder: RECORD -->          every kernel's ratios to cuDNN, by head dim and mask
     <!-- model: RECORD... -->        figures predicted now over those measured of suites on an H200
     <!-- repeat: RECORD RECORD -->   how far two runs of the same cases on one card are apart
     <!-- sustained: RECORD RECORD -->  time, clock, power and energy of two runs under lasting load
@@ -79,6 +81,72 @@ def rows(_, record, cases):
         sys.exit(f"readme_table.py: {record} has no row {', '.join(missing)}")
     return table(["row", "time, us", "n", "TFLOPS", "HBM / compulsory", "HBM, GB/s", "of the roof",
                   "tensor pipe", "exp. unit"], [row_cells(found[case]) for case in cases])
+
+
+def grid_of(record):
+    """Median times over the rounds of square problems, {(kernel, (head dim, mask)): {length: us}}, and
+    TFLOPS in the same shape; the spread of each case's rounds; the number of rounds."""
+    rounds = {}
+    for row in load(record)["rows"]:
+        if row["status"] == "ok":
+            rounds.setdefault(row["case"], []).append(row)
+    times, tflops, spreads = {}, {}, []
+    for group in rounds.values():
+        problem, kernel = group[0]["problem"], group[0]["kernel"]
+        line = (problem["headdim"], "full" if problem["mask"] == "none" else problem["mask"])
+        medians_us = [row["time_us"]["median"] for row in group]
+        median = statistics.median(medians_us)
+        times.setdefault((kernel, line), {})[problem["seqlen_kv"]] = median
+        flops = group[0]["derived"]["tflops"] * group[0]["time_us"]["median"]
+        tflops.setdefault((kernel, line), {})[problem["seqlen_kv"]] = flops / median
+        spreads.append(max(medians_us) / min(medians_us) - 1)
+    return times, tflops, spreads, max(map(len, rounds.values()))
+
+
+def ratios_of(times, kernel, lines):
+    return [times["cudnn", line][length] / time
+            for line in lines for length, time in times[kernel, line].items()]
+
+
+def rounds_said(spreads, rounds):
+    return (f"Medians of {rounds} rounds, each the median of a row; rounds of a case differ by "
+            f"{100 * statistics.median(spreads):.1f} % (median), at most {100 * max(spreads):.0f} %.")
+
+
+def lines_of(times):
+    return sorted({line for _, line in times}, key=lambda line: (line[0], line[1] != "full"))
+
+
+def grid(_, record, more):
+    (kernel,) = more
+    times, tflops, spreads, rounds = grid_of(record)
+    lines = lines_of(times)
+    lengths = sorted(times[kernel, lines[0]])
+
+    def cell(line, length):
+        ratio = times["cudnn", line][length] / times[kernel, line][length]
+        return f"{tflops[kernel, line][length]:.0f} ({ratio:.2f})"
+
+    cells = [[str(line[0]), line[1], *(cell(line, length) for length in lengths)] for line in lines]
+    ratios = ratios_of(times, kernel, lines)
+    return (table(["head dim", "mask", *(f"{length:,}" for length in lengths)], cells) +
+            f"\nTFLOPS, and in brackets cuDNN's time over this one's in the same run; the geometric mean of "
+            f"the {len(ratios)} ratios is {statistics.geometric_mean(ratios):.3f}. "
+            f"{rounds_said(spreads, rounds)}\n")
+
+
+def ladder(_, record, __):
+    times, _, spreads, rounds = grid_of(record)
+    lines = lines_of(times)
+
+    def mean(kernel, some):
+        return statistics.geometric_mean(ratios_of(times, kernel, some))
+
+    kernels = sorted({kernel for kernel, _ in times}, key=lambda kernel: mean(kernel, lines))
+    cells = [[f"`{kernel}`", *(f"{mean(kernel, [line]):.2f}" for line in lines), f"{mean(kernel, lines):.3f}"]
+             for kernel in kernels]
+    return (table(["kernel", *(f"d {headdim} {mask}" for headdim, mask in lines), "all"], cells) +
+            f"\nGeometric means of cuDNN's time over the kernel's. {rounds_said(spreads, rounds)}\n")
 
 
 def over(predicted, measured):
@@ -259,7 +327,8 @@ def timers(_, record, __):
     return table(["case", "rooflash, us", "do_bench", "do_bench, reading", "plain events"], lines)
 
 
-MAKERS = {"result": result, "rows": rows, "model": model, "repeat": repeat, "sustained": sustained,
+MAKERS = {"result": result, "rows": rows, "grid": grid, "ladder": ladder, "model": model,
+          "repeat": repeat, "sustained": sustained,
           "ceilings": ceilings, "ncu": ncu, "timers": timers}
 
 
