@@ -1,10 +1,12 @@
 // What the host algorithms share: addresses in the b s h d layout, products of SRAM tiles, and the
-// choice of a tile that fits. CUDA-free.
+// choice of a tile that fits, limits. CUDA-free.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <string_view>
 
 #include "common/two_level_memory.hpp"
 #include "core/error.hpp"
@@ -60,6 +62,24 @@ Tile fit_tile(Tile tile, std::int64_t sram_bytes, NeededBytes needed_bytes) {
             std::max<std::int64_t>(1, tile.block_kv / 2)};
   }
   return tile;
+}
+
+// Why a family that copies 16 bytes at a time and counts rows and CTAs in 32 bits does not take the
+// problem; "" where it does. It launches `ctas`, one for each of what `each` names.
+inline std::string tiled_limits(std::string_view family, const Problem& p, std::int64_t ctas,
+                                std::string_view each) {
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 30;  // leaves room for the last tile
+  const std::string name(family);
+  if (p.headdim % 8 != 0 || p.headdim_v % 8 != 0) {
+    return name + " loads 16 bytes at a time: head dims must be multiples of 8";
+  }
+  if (p.seqlen_q > kMostRows || p.seqlen_kv > kMostRows) {
+    return name + " takes at most 2^30 queries and keys";
+  }
+  if (ctas > std::numeric_limits<std::int32_t>::max()) {
+    return name + " takes at most 2^31 - 1 " + std::string(each);
+  }
+  return {};
 }
 
 // A stream that is only read, or only written, as often as `bytes` says.

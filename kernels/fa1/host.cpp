@@ -46,18 +46,7 @@ Tile choose_tile(const Problem& p, std::int64_t sram_bytes) {
 }
 
 std::string limits(const Problem& p) {
-  if (p.headdim % 8 != 0 || p.headdim_v % 8 != 0) {
-    return "fa1 loads 16 bytes at a time: head dims must be multiples of 8";
-  }
-  // Rows are counted in 32 bits, with room for the last tile.
-  constexpr std::int64_t kMostRows = std::int64_t{1} << 30;
-  if (p.seqlen_q > kMostRows || p.seqlen_kv > kMostRows) {
-    return "fa1 takes at most 2^30 queries and keys";
-  }
-  if (p.batch * p.heads_q > std::numeric_limits<std::int32_t>::max()) {
-    return "fa1 takes at most 2^31 - 1 heads of the batch";
-  }
-  return {};
+  return tiled_limits("fa1", p, p.batch * p.heads_q, "heads of the batch");
 }
 
 // Rows of the statistics of one head: whole query blocks.

@@ -26,6 +26,12 @@ constexpr int softmax_threads(std::int64_t keys, std::int64_t element_bytes) {
   return 512;
 }
 
+// Threads of a block. Rows of a warp share one, since blocks of a warp would leave an SM half
+// empty.
+constexpr int softmax_block_threads(int row_threads) {
+  return row_threads == 32 ? 128 : row_threads;
+}
+
 // Scores of the row that are kept at once, a multiple of every pack.
 constexpr int softmax_kept(std::int64_t keys, std::int64_t element_bytes) {
   const std::int64_t most = kSoftmaxKeptBytes / element_bytes;

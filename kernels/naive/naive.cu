@@ -224,9 +224,8 @@ struct Step {
   bool second_pass;
 };
 
-// Rows of a warp share a block, since a block of one warp would leave an SM half empty.
 template <int kThreads>
-constexpr int kBlockThreads = kThreads == 32 ? 128 : kThreads;
+constexpr int kBlockThreads = softmax_block_threads(kThreads);
 
 template <int kThreads>
 constexpr int kBlocksPerSm =
@@ -364,8 +363,8 @@ struct Prepare {
                              band.first,  band.last,   softmax_kept(p.seqlen_kv, size)};
     const SoftmaxKernel kernel = softmax_kernel<T>(p.seqlen_kv);
     const int row_threads = softmax_threads(p.seqlen_kv, size);
-    const int rows_per_block = row_threads == 32 ? 4 : 1;
-    const int threads = row_threads * rows_per_block;
+    const int threads = softmax_block_threads(row_threads);
+    const int rows_per_block = threads / row_threads;
     const int smem = 2 * rows_per_block * softmax.kept * static_cast<int>(size);
     check_launch(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                       cudaFuncAttributeMaxDynamicSharedMemorySize, smem),

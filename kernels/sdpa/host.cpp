@@ -46,20 +46,9 @@ Tile choose_tile(const Problem& p, std::int64_t sram_bytes) {
 }
 
 std::string limits(const Problem& p) {
-  if (p.headdim % 8 != 0 || p.headdim_v % 8 != 0) {
-    return "sdpa loads 16 bytes at a time: head dims must be multiples of 8";
-  }
-  // Rows and blocks are counted in 32 bits, with room for the last tile.
-  constexpr std::int64_t kMostRows = std::int64_t{1} << 30;
-  if (p.seqlen_q > kMostRows || p.seqlen_kv > kMostRows) {
-    return "sdpa takes at most 2^30 queries and keys";
-  }
   const Tile tile = choose_tile(p, std::numeric_limits<std::int64_t>::max());
-  if (p.batch * p.heads_q * ceil_div(p.seqlen_q, tile.block_q) >
-      std::numeric_limits<std::int32_t>::max()) {
-    return "sdpa takes at most 2^31 - 1 query blocks";
-  }
-  return {};
+  return tiled_limits("sdpa", p, p.batch * p.heads_q * ceil_div(p.seqlen_q, tile.block_q),
+                      "query blocks");
 }
 
 KeyBlocks blocks_of(const Problem& p, std::int64_t first_row, Tile tile) {
