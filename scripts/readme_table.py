@@ -10,6 +10,7 @@ markers that name a record relative to the file; what stands between them is rep
     <!-- rows: RECORD CASE... -->    a table of those rows
     <!-- grid: RECORD KERNEL -->     its TFLOPS by head dim, mask and length, and ratios to cuDNN's time
     <!-- ladder: RECORD -->          every kernel's ratios to cuDNN, by head dim and mask
+    <!-- pytorch: FILE RECORD -->    pytorch_peers.py's back ends against the record's cuDNN rows
     <!-- model: RECORD... -->        figures predicted now over those measured of suites on an H200
     <!-- repeat: RECORD RECORD -->   how far two runs of the same cases on one card are apart
     <!-- sustained: RECORD RECORD -->  time, clock, power and energy of two runs under lasting load
@@ -147,6 +148,23 @@ def ladder(_, record, __):
              for kernel in kernels]
     return (table(["kernel", *(f"d {headdim} {mask}" for headdim, mask in lines), "all"], cells) +
             f"\nGeometric means of cuDNN's time over the kernel's. {rounds_said(spreads, rounds)}\n")
+
+
+def pytorch(_, path, more):
+    times, _, _, _ = grid_of(path.parent / more[0])
+    data = load(path)
+    ratios = {}
+    for case in data["cases"]:
+        ours = times["cudnn", (case["headdim"], "causal" if case["causal"] else "full")][case["seqlen"]]
+        for name, back_end in case["backends"].items():
+            if back_end.get("time_us") is not None:
+                ratios.setdefault(name, []).append(ours / back_end["time_us"])
+    lines = [[name, str(len(values)), f"{statistics.geometric_mean(values):.3f}",
+              f"{min(values):.2f} to {max(values):.2f}"] for name, values in ratios.items()]
+    return (table(["PyTorch's back end", "cells measured", "speed over our `cudnn` rows", "range"], lines) +
+            f"\ntorch {data['torch']}, {data['gpu']}: median of up to "
+            f"{data['rounds'] * data['samples_a_round']} samples a cell, cold L2; the others of the "
+            f"{len(data['cases'])} cells did not fit the time given.\n")
 
 
 def over(predicted, measured):
@@ -327,7 +345,7 @@ def timers(_, record, __):
     return table(["case", "rooflash, us", "do_bench", "do_bench, reading", "plain events"], lines)
 
 
-MAKERS = {"result": result, "rows": rows, "grid": grid, "ladder": ladder, "model": model,
+MAKERS = {"result": result, "rows": rows, "grid": grid, "ladder": ladder, "pytorch": pytorch, "model": model,
           "repeat": repeat, "sustained": sustained,
           "ceilings": ceilings, "ncu": ncu, "timers": timers}
 
