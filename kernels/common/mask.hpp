@@ -28,24 +28,31 @@ inline Band band_of(const Problem& p) {
 
 // Key blocks that a block of query rows works through: [begin, end), none where they are equal.
 // Those of [whole_begin, whole_end) need no mask: all their keys exist and every row sees them.
-struct KeyBlocks {
-  std::int64_t begin, end;
-  std::int64_t whole_begin, whole_end;
+template <class Int>
+struct BasicKeyBlocks {
+  Int begin, end;
+  Int whole_begin, whole_end;
 };
+using KeyBlocks = BasicKeyBlocks<std::int64_t>;
 
-// Of `rows` query rows from `first_row` on. Both ends of what a row sees grow with the row, so the
-// first and the last row decide.
+// Of `rows` query rows from `first_row` on, whose band is [first, last]. Both ends of what a row sees
+// grow with the row, so the first and the last row decide. `Int` holds the sum of all of them.
+template <class Int>
+constexpr BasicKeyBlocks<Int> key_blocks(Int first, Int last, Int first_row, Int rows, Int seqlen_kv,
+                                         Int block_kv) {
+  const Int last_row = first_row + rows - 1;
+  const Int begin = std::max<Int>(first_row + first, 0);
+  const Int end = std::min<Int>(last_row + last + 1, seqlen_kv);
+  if (begin >= end) return {0, 0, 0, 0};
+  const Int whole_begin = std::max<Int>(last_row + first, 0);
+  const Int whole_end = std::max<Int>(std::min<Int>(first_row + last + 1, seqlen_kv), 0);
+  return {begin / block_kv, (end + block_kv - 1) / block_kv, (whole_begin + block_kv - 1) / block_kv,
+          whole_end / block_kv};
+}
+
 constexpr KeyBlocks key_blocks(Band band, std::int64_t first_row, std::int64_t rows,
                                std::int64_t seqlen_kv, std::int64_t block_kv) {
-  const std::int64_t last_row = first_row + rows - 1;
-  const std::int64_t begin = std::max<std::int64_t>(first_row + band.first, 0);
-  const std::int64_t end = std::min(last_row + band.last + 1, seqlen_kv);
-  if (begin >= end) return {0, 0, 0, 0};
-  const std::int64_t whole_begin = std::max<std::int64_t>(last_row + band.first, 0);
-  const std::int64_t whole_end =
-      std::max<std::int64_t>(std::min(first_row + band.last + 1, seqlen_kv), 0);
-  return {begin / block_kv, (end + block_kv - 1) / block_kv,
-          (whole_begin + block_kv - 1) / block_kv, whole_end / block_kv};
+  return key_blocks<std::int64_t>(band.first, band.last, first_row, rows, seqlen_kv, block_kv);
 }
 
 // Query rows [begin, end) that see some of the `keys` keys from `first_key` on; none where begin is

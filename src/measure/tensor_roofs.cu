@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(128 * kWarpgroups, 1)
   ptx::fence_proxy_async();
   __syncthreads();
   const std::uint32_t group = threadIdx.x / 128;
-  float d[128] = {};
+  float d[32][4] = {};
   for (int iteration = 0; iteration < iterations; ++iteration) {
     ptx::wgmma_fence();
 #pragma unroll
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(128 * kWarpgroups, 1)
       const std::uint32_t a = b + kStageB + group * kStageA;
 #pragma unroll
       for (std::uint32_t k = 0; k < kRowBytes; k += 32) {
-        ptx::wgmma_m64n256<kType>(d, ptx::wgmma_descriptor(a + k), ptx::wgmma_descriptor(b + k));
+        ptx::wgmma_ss<kType, 256>(d, ptx::wgmma_descriptor(a + k), ptx::wgmma_descriptor(b + k));
       }
     }
     ptx::wgmma_commit();
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(128 * kWarpgroups, 1)
   }
   float sum = 0.0F;
 #pragma unroll
-  for (const float value : d) sum += value;
+  for (const auto& block : d) sum += block[0] + block[1] + block[2] + block[3];
   sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 #endif
 }

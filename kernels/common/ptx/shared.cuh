@@ -1,5 +1,5 @@
-// Loads from shared memory that stay where they are written.
-// PTX ISA, "Data Movement and Conversion Instructions: ld".
+// Accesses to shared memory by instructions of their own.
+// PTX ISA, "Data Movement and Conversion Instructions: ld, stmatrix".
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,28 @@ __device__ __forceinline__ uint4 load_shared_16(std::uint32_t address) {
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
                : "r"(address));
   return value;
+}
+
+__device__ __forceinline__ int4 load_shared_int4(std::uint32_t address) {
+  int4 value;
+  asm volatile("ld.volatile.shared.v4.s32 {%0,%1,%2,%3}, [%4];\n"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "r"(address));
+  return value;
+}
+
+__device__ __forceinline__ void store_shared_16(std::uint32_t address, int4 value) {
+  asm volatile("st.shared.v4.s32 [%0], {%1,%2,%3,%4};\n" ::"r"(address), "r"(value.x), "r"(value.y),
+               "r"(value.z), "r"(value.w)
+               : "memory");
+}
+
+// Four 8x8 matrices of 16-bit elements from the accumulators' layout; lane t gives the address of row
+// t % 8 of matrix t / 8 (sm_90).
+__device__ __forceinline__ void stmatrix_x4(std::uint32_t address, const std::uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(address),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
 }
 
 }  // namespace rooflash::ptx

@@ -33,4 +33,12 @@ __device__ __forceinline__ int fresh(int value) {
   return value;
 }
 
+// A value that all lanes of the warp share, in a uniform register, so that what follows from it is
+// worked out once a warp. All lanes take part.
+__device__ __forceinline__ int uniform(int value) {
+  int result;
+  asm volatile("redux.sync.min.s32 %0, %1, 0xFFFFFFFF;\n" : "=r"(result) : "r"(value));
+  return result;
+}
+
 }  // namespace rooflash::ptx

@@ -1,6 +1,12 @@
-// wgmma: matrix products of a warpgroup (128 threads) with operands in shared memory and fp32
-// accumulators in registers, asynchronous (sm_90a).
-// PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions".
+// wgmma: matrix products of a warpgroup (128 threads) with fp32 accumulators in registers and B, or
+// A and B, in shared memory; asynchronous (sm_90a). PTX ISA, "Asynchronous Warpgroup Level Matrix
+// Multiply-Accumulate Instructions".
+//
+// D is 64 rows of kN columns. Thread t of the warpgroup holds rows 16 (t / 32) + (t % 32) / 4 and
+// that
+// + 8: d[n][2 r + c] is column 8 n + 2 (t % 4) + c of row r of the two, as mma.sync's accumulators
+// of a warp. So two neighbouring blocks of D are, rounded, the A operand of 16 columns of a next
+// product.
 #pragma once
 
 #include <cstdint>
@@ -22,78 +28,195 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
 }
 
+// Keeps the compiler from moving what uses the registers across this point: it takes a wgmma's
+// results for ready where the instruction stands, not where they were waited for.
+template <int kBlocks>
+__device__ __forceinline__ void pin(float (&d)[kBlocks][4]) {
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) {
+    asm volatile("" : "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])::"memory");
+  }
+}
+
 // Orders ordinary stores to shared memory before the asynchronous units' reads.
 __device__ __forceinline__ void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 
-// Descriptor of a K-major tile whose rows are 128 bytes, with the 128-byte swizzle: groups of eight
-// rows lie 1024 bytes apart. The tile begins at a multiple of 1024 bytes; a step of 32 bytes along
-// K is added to `address`.
+// Descriptors of tiles whose rows are 128 bytes, with the 128-byte swizzle: groups of eight rows
+// lie 1024 bytes apart. Tiles begin at multiples of 1024 bytes.
+//
+// K-major, the product runs along the row: a step of 32 bytes along it is added to `address`.
 __device__ __forceinline__ std::uint64_t wgmma_descriptor(std::uint32_t address) {
   constexpr std::uint64_t kGroupStride = 1024 >> 4;
   constexpr std::uint64_t kSwizzle128 = 1;
   return static_cast<std::uint64_t>((address & 0x3FFFFU) >> 4) | kGroupStride << 32 |
          kSwizzle128 << 62;
 }
+// MN-major, the product runs across rows: the next 64 columns lie `columns_bytes` further on.
+__device__ __forceinline__ std::uint64_t wgmma_descriptor_transposed(std::uint32_t address,
+                                                                     std::uint32_t columns_bytes) {
+  return wgmma_descriptor(address) | static_cast<std::uint64_t>(columns_bytes >> 4) << 16;
+}
 
 // The inputs that wgmma multiplies; 32 bytes of each row of A and B in one instruction.
 enum class WgmmaType { bf16, fp16, tf32, e4m3 };
 
-#define ROOFLASH_ACCUMULATORS                                                                    \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "             \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "             \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "             \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
-  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define ROOFLASH_ACCUMULATOR_LIST                                                                 \
-  "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-      "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),    \
-      "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]),  \
-      "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]),  \
-      "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),  \
-      "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]),  \
-      "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]),  \
-      "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),  \
-      "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),  \
-      "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]),  \
-      "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]),  \
-      "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]),  \
-      "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]),  \
-      "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), "+f"(d[96]), "+f"(d[97]), "+f"(d[98]),  \
-      "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]), "+f"(d[104]),          \
-      "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]),         \
-      "+f"(d[111]), "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]),         \
-      "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]), "+f"(d[121]), "+f"(d[122]),         \
-      "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-#define ROOFLASH_WGMMA_M64N256(shape_and_types, flags)                                    \
-  asm volatile("wgmma.mma_async.sync.aligned." shape_and_types " {" ROOFLASH_ACCUMULATORS \
-               "}, "                                                                      \
-               "%128, %129, 1, 1, 1" flags ";\n"                                          \
-               : ROOFLASH_ACCUMULATOR_LIST                                                \
-               : "l"(a), "l"(b))
+// The accumulators as operands, eight at a time.
+#define ROOFLASH_R0 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define ROOFLASH_R1 "%8, %9, %10, %11, %12, %13, %14, %15"
+#define ROOFLASH_R2 "%16, %17, %18, %19, %20, %21, %22, %23"
+#define ROOFLASH_R3 "%24, %25, %26, %27, %28, %29, %30, %31"
+#define ROOFLASH_R4 "%32, %33, %34, %35, %36, %37, %38, %39"
+#define ROOFLASH_R5 "%40, %41, %42, %43, %44, %45, %46, %47"
+#define ROOFLASH_R6 "%48, %49, %50, %51, %52, %53, %54, %55"
+#define ROOFLASH_R7 "%56, %57, %58, %59, %60, %61, %62, %63"
+#define ROOFLASH_R8 "%64, %65, %66, %67, %68, %69, %70, %71"
+#define ROOFLASH_R9 "%72, %73, %74, %75, %76, %77, %78, %79"
+#define ROOFLASH_R10 "%80, %81, %82, %83, %84, %85, %86, %87"
+#define ROOFLASH_R11 "%88, %89, %90, %91, %92, %93, %94, %95"
+#define ROOFLASH_R12 "%96, %97, %98, %99, %100, %101, %102, %103"
+#define ROOFLASH_R13 "%104, %105, %106, %107, %108, %109, %110, %111"
+#define ROOFLASH_R14 "%112, %113, %114, %115, %116, %117, %118, %119"
+#define ROOFLASH_R15 "%120, %121, %122, %123, %124, %125, %126, %127"
+#define ROOFLASH_R32 ROOFLASH_R0 ", " ROOFLASH_R1 ", " ROOFLASH_R2 ", " ROOFLASH_R3
+#define ROOFLASH_R40 ROOFLASH_R32 ", " ROOFLASH_R4
+#define ROOFLASH_R48 ROOFLASH_R40 ", " ROOFLASH_R5
+#define ROOFLASH_R56 ROOFLASH_R48 ", " ROOFLASH_R6
+#define ROOFLASH_R64 ROOFLASH_R56 ", " ROOFLASH_R7
+#define ROOFLASH_R88 ROOFLASH_R64 ", " ROOFLASH_R8 ", " ROOFLASH_R9 ", " ROOFLASH_R10
+#define ROOFLASH_R96 ROOFLASH_R88 ", " ROOFLASH_R11
+#define ROOFLASH_R128 \
+  ROOFLASH_R96 ", " ROOFLASH_R12 ", " ROOFLASH_R13 ", " ROOFLASH_R14 ", " ROOFLASH_R15
+#define ROOFLASH_D(n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
+#define ROOFLASH_D4(n) ROOFLASH_D(n), ROOFLASH_D((n) + 1), ROOFLASH_D((n) + 2), ROOFLASH_D((n) + 3)
+#define ROOFLASH_D32 ROOFLASH_D4(0), ROOFLASH_D4(4)
+#define ROOFLASH_D40 ROOFLASH_D32, ROOFLASH_D(8), ROOFLASH_D(9)
+#define ROOFLASH_D48 ROOFLASH_D32, ROOFLASH_D4(8)
+#define ROOFLASH_D56 ROOFLASH_D48, ROOFLASH_D(12), ROOFLASH_D(13)
+#define ROOFLASH_D64 ROOFLASH_D48, ROOFLASH_D4(12)
+#define ROOFLASH_D88 ROOFLASH_D64, ROOFLASH_D4(16), ROOFLASH_D(20), ROOFLASH_D(21)
+#define ROOFLASH_D96 ROOFLASH_D64, ROOFLASH_D4(16), ROOFLASH_D4(20)
+#define ROOFLASH_D128 ROOFLASH_D96, ROOFLASH_D4(24), ROOFLASH_D4(28)
 
-// D += A B: A is 64 rows, B 256, both K-major in shared memory by descriptor. Who holds what:
-// thread t of the warpgroup has rows 16 (t / 32) + (t % 32) / 4 and that + 8, columns 2 (t % 4) and
-// the next of each group of 8.
-template <WgmmaType kType>
-__device__ __forceinline__ void wgmma_m64n256(float (&d)[128], std::uint64_t a, std::uint64_t b) {
-  if constexpr (kType == WgmmaType::bf16) {
-    ROOFLASH_WGMMA_M64N256("m64n256k16.f32.bf16.bf16", ", 0, 0");
-  } else if constexpr (kType == WgmmaType::fp16) {
-    ROOFLASH_WGMMA_M64N256("m64n256k16.f32.f16.f16", ", 0, 0");
-  } else if constexpr (kType == WgmmaType::tf32) {
-    ROOFLASH_WGMMA_M64N256("m64n256k8.f32.tf32.tf32", "");
+// One instruction. `at`, `at1` ... are the numbers of the operands behind the accumulators; the
+// last says whether D is added to.
+#define ROOFLASH_WGMMA_SS(shape, flags, regs, at, at1, at2)       \
+  asm volatile(                                                   \
+      "{.reg .pred accumulate;\n"                                 \
+      "setp.ne.b32 accumulate, %" #at2                            \
+      ", 0;\n"                                                    \
+      "wgmma.mma_async.sync.aligned." shape " {" ROOFLASH_R##regs \
+      "}, %" #at ", %" #at1 ", accumulate, 1, 1" flags ";}\n"     \
+      : ROOFLASH_D##regs                                          \
+      : "l"(a), "l"(b), "n"(kAccumulate))
+#define ROOFLASH_WGMMA_RS(shape, regs, a0, a1, a2, a3, at, at1)                        \
+  asm volatile(                                                                        \
+      "{.reg .pred accumulate;\n"                                                      \
+      "setp.ne.b32 accumulate, %" #at1                                                 \
+      ", 0;\n"                                                                         \
+      "wgmma.mma_async.sync.aligned." shape " {" ROOFLASH_R##regs                      \
+      "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #at ", accumulate, 1, 1, 1;}\n" \
+      : ROOFLASH_D##regs                                                               \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1))
+#define ROOFLASH_WGMMA_SS_OF(n, regs, at, at1, at2)                                 \
+  if constexpr (kType == WgmmaType::bf16) {                                         \
+    ROOFLASH_WGMMA_SS("m64n" #n "k16.f32.bf16.bf16", ", 0, 0", regs, at, at1, at2); \
+  } else if constexpr (kType == WgmmaType::fp16) {                                  \
+    ROOFLASH_WGMMA_SS("m64n" #n "k16.f32.f16.f16", ", 0, 0", regs, at, at1, at2);   \
+  } else if constexpr (kType == WgmmaType::tf32) {                                  \
+    ROOFLASH_WGMMA_SS("m64n" #n "k8.f32.tf32.tf32", "", regs, at, at1, at2);        \
+  } else {                                                                          \
+    ROOFLASH_WGMMA_SS("m64n" #n "k32.f32.e4m3.e4m3", "", regs, at, at1, at2);       \
+  }
+#define ROOFLASH_WGMMA_RS_OF(n, regs, a0, a1, a2, a3, at, at1)                       \
+  if constexpr (kType == WgmmaType::bf16) {                                          \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.bf16.bf16", regs, a0, a1, a2, a3, at, at1); \
+  } else {                                                                           \
+    static_assert(kType == WgmmaType::fp16);                                         \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.f16.f16", regs, a0, a1, a2, a3, at, at1);   \
+  }
+
+// D = A B, or D += A B with kAccumulate: A and B both K-major in shared memory by descriptor.
+template <WgmmaType kType, int kN, bool kAccumulate = true>
+__device__ __forceinline__ void wgmma_ss(float (&d)[kN / 8][4], std::uint64_t a, std::uint64_t b) {
+  if constexpr (kN == 64) {
+    ROOFLASH_WGMMA_SS_OF(64, 32, 32, 33, 34)
+  } else if constexpr (kN == 80) {
+    ROOFLASH_WGMMA_SS_OF(80, 40, 40, 41, 42)
+  } else if constexpr (kN == 96) {
+    ROOFLASH_WGMMA_SS_OF(96, 48, 48, 49, 50)
+  } else if constexpr (kN == 112) {
+    ROOFLASH_WGMMA_SS_OF(112, 56, 56, 57, 58)
+  } else if constexpr (kN == 128) {
+    ROOFLASH_WGMMA_SS_OF(128, 64, 64, 65, 66)
+  } else if constexpr (kN == 176) {
+    ROOFLASH_WGMMA_SS_OF(176, 88, 88, 89, 90)
+  } else if constexpr (kN == 192) {
+    ROOFLASH_WGMMA_SS_OF(192, 96, 96, 97, 98)
+  } else if constexpr (kN == 256) {
+    ROOFLASH_WGMMA_SS_OF(256, 128, 128, 129, 130)
   } else {
-    ROOFLASH_WGMMA_M64N256("m64n256k32.f32.e4m3.e4m3", "");
+    static_assert(kN == 0, "no such shape here");
   }
 }
 
-#undef ROOFLASH_WGMMA_M64N256
-#undef ROOFLASH_ACCUMULATOR_LIST
-#undef ROOFLASH_ACCUMULATORS
+// D += A B: 16 columns of A in registers, B MN-major in shared memory by descriptor.
+template <WgmmaType kType, int kN>
+__device__ __forceinline__ void wgmma_rs(float (&d)[kN / 8][4], const std::uint32_t (&a)[4],
+                                         std::uint64_t b) {
+  if constexpr (kN == 64) {
+    ROOFLASH_WGMMA_RS_OF(64, 32, 32, 33, 34, 35, 36, 37)
+  } else if constexpr (kN == 96) {
+    ROOFLASH_WGMMA_RS_OF(96, 48, 48, 49, 50, 51, 52, 53)
+  } else if constexpr (kN == 128) {
+    ROOFLASH_WGMMA_RS_OF(128, 64, 64, 65, 66, 67, 68, 69)
+  } else if constexpr (kN == 192) {
+    ROOFLASH_WGMMA_RS_OF(192, 96, 96, 97, 98, 99, 100, 101)
+  } else if constexpr (kN == 256) {
+    ROOFLASH_WGMMA_RS_OF(256, 128, 128, 129, 130, 131, 132, 133)
+  } else {
+    static_assert(kN == 0, "no such shape here");
+  }
+}
+
+#undef ROOFLASH_R0
+#undef ROOFLASH_R1
+#undef ROOFLASH_R2
+#undef ROOFLASH_R3
+#undef ROOFLASH_R4
+#undef ROOFLASH_R5
+#undef ROOFLASH_R6
+#undef ROOFLASH_R7
+#undef ROOFLASH_R8
+#undef ROOFLASH_R9
+#undef ROOFLASH_R10
+#undef ROOFLASH_R11
+#undef ROOFLASH_R12
+#undef ROOFLASH_R13
+#undef ROOFLASH_R14
+#undef ROOFLASH_R15
+#undef ROOFLASH_R32
+#undef ROOFLASH_R40
+#undef ROOFLASH_R48
+#undef ROOFLASH_R56
+#undef ROOFLASH_R64
+#undef ROOFLASH_R88
+#undef ROOFLASH_R96
+#undef ROOFLASH_R128
+#undef ROOFLASH_D
+#undef ROOFLASH_D4
+#undef ROOFLASH_D32
+#undef ROOFLASH_D40
+#undef ROOFLASH_D48
+#undef ROOFLASH_D56
+#undef ROOFLASH_D64
+#undef ROOFLASH_D88
+#undef ROOFLASH_D96
+#undef ROOFLASH_D128
+#undef ROOFLASH_WGMMA_SS
+#undef ROOFLASH_WGMMA_RS
+#undef ROOFLASH_WGMMA_SS_OF
+#undef ROOFLASH_WGMMA_RS_OF
 
 }  // namespace rooflash::ptx

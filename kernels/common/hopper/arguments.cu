@@ -1,0 +1,87 @@
+#include "common/hopper/arguments.cuh"
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <string>
+
+#include "common/host_math.hpp"
+#include "common/launch.hpp"
+#include "core/error.hpp"
+
+namespace rooflash::hopper {
+namespace {
+
+using Encode = decltype(&cuTensorMapEncodeTiled);
+
+Encode find_encode() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  check_launch(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                                cudaEnableDefault, &found),
+               "cudaGetDriverEntryPointByVersion");
+  if (found != cudaDriverEntryPointSuccess) {
+    throw Error(ExitCode::incomplete, "the driver has no cuTensorMapEncodeTiled",
+                "use a driver for CUDA 12.0 or newer");
+  }
+  return reinterpret_cast<Encode>(function);
+}
+
+// Map of a [batch, seqlen, heads, width] tensor in boxes of 64 columns and `box_rows` rows of one
+// head. What lies outside the tensor is read as zeros and not written.
+CUtensorMap tensor_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
+                       std::int64_t heads, std::int64_t width, int box_rows) {
+  static const Encode encode = find_encode();
+  const auto size = [](std::int64_t value) { return static_cast<cuuint64_t>(value); };
+  const std::array<cuuint64_t, 4> sizes{size(width), size(heads), size(seqlen), size(batch)};
+  const std::array<cuuint64_t, 3> strides_bytes{size(width * 2), size(heads * width * 2),
+                                                size(seqlen * heads * width * 2)};
+  const std::array<cuuint32_t, 4> box{64, 1, static_cast<cuuint32_t>(box_rows), 1};
+  const std::array<cuuint32_t, 4> steps{1, 1, 1, 1};
+  CUtensorMap map{};
+  const CUresult result = encode(
+      &map,
+      dtype == DType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
+      const_cast<void*>(data), sizes.data(), strides_bytes.data(), box.data(), steps.data(),
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    throw Error(ExitCode::incomplete,
+                "cuTensorMapEncodeTiled refuses a tensor of " + std::to_string(batch) + " x " +
+                    std::to_string(seqlen) + " x " + std::to_string(heads) + " x " +
+                    std::to_string(width) + ": error " + std::to_string(result));
+  }
+  return map;
+}
+
+}  // namespace
+
+std::shared_ptr<Counters> make_counters() {
+  void* memory = nullptr;
+  check_launch(cudaMalloc(&memory, sizeof(Counters)), "cudaMalloc");
+  std::shared_ptr<Counters> counters(static_cast<Counters*>(memory), [](Counters* c) { cudaFree(c); });
+  check_launch(cudaMemset(memory, 0, sizeof(Counters)), "cudaMemset");
+  return counters;
+}
+
+Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
+                         Counters* counters) {
+  const auto map = [&](const void* data, std::int64_t seqlen, std::int64_t heads,
+                       std::int64_t width, int box_rows) {
+    return tensor_map(p.dtype, data, p.batch, seqlen, heads, width, box_rows);
+  };
+  Arguments args{};
+  args.q = map(t.q, p.seqlen_q, p.heads_q, p.headdim, 64);
+  args.k = map(t.k, p.seqlen_kv, p.heads_kv, p.headdim, config.stage_keys());
+  args.v = map(t.v, p.seqlen_kv, p.heads_kv, p.headdim_v, config.stage_keys());
+  args.o = map(t.o, p.seqlen_q, p.heads_q, p.headdim_v, 16);
+  args.problem = forward_arguments(p, t);
+  args.band_first = static_cast<int>(args.problem.band.first);
+  args.band_last = static_cast<int>(args.problem.band.last);
+  args.schedule = schedule(ceil_div(p.seqlen_q, config.block_m()), p.batch * p.heads_q,
+                           p.heads_q / p.heads_kv, p.seqlen_kv * (p.headdim + p.headdim_v) * 2);
+  args.counters = counters;
+  return args;
+}
+
+}  // namespace rooflash::hopper

@@ -1,0 +1,36 @@
+// Host side of the Hopper pipeline: what a launch is given.
+#pragma once
+
+#include <cuda.h>
+
+#include <memory>
+
+#include "common/forward_arguments.cuh"
+#include "common/hopper/config.hpp"
+#include "common/hopper/schedule.hpp"
+
+namespace rooflash::hopper {
+
+// Tiles taken from the schedule beyond the first of each CTA, and CTAs that are done. The last CTA sets
+// both back to 0 for the next launch; so launches that share them must follow one another.
+struct Counters {
+  unsigned taken;
+  unsigned done;
+};
+
+struct Arguments {
+  CUtensorMap q, k, v, o;
+  ForwardArguments problem;
+  int band_first, band_last;  // of problem.band
+  Schedule schedule;
+  Counters* counters;
+};
+
+// Counters of its own on the current device, at 0. Throws Error.
+std::shared_ptr<Counters> make_counters();
+
+// Tensor maps for `config`'s boxes and the order of the tiles. Throws Error where the driver refuses.
+Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
+                         Counters* counters);
+
+}  // namespace rooflash::hopper

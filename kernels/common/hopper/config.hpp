@@ -1,0 +1,35 @@
+// Tiles of the Hopper pipeline and what follows from them. CUDA-free: the traffic models read it.
+#pragma once
+
+namespace rooflash::hopper {
+
+struct Config {
+  int headdim;         // of Q K^T and of P V; smaller ones are padded with zeros
+  int consumers;       // warpgroups that compute, 64 queries each
+  int block_n;         // keys per step
+  int stage_blocks;    // of them in a stage of K, and of V: 1 or 2
+  int stages;
+  bool ping_pong;      // warpgroups take turns at the tensor cores
+  bool early_release;  // one tile of Q, handed back at its last product; O leaves from registers
+
+  constexpr int block_m() const { return 64 * consumers; }
+  constexpr int threads() const { return 128 * (consumers + 1); }
+  // Tiles lie in shared memory as columns of 64 elements.
+  constexpr int columns() const { return (headdim + 63) / 64; }
+  constexpr int q_slots() const { return early_release ? 1 : 2; }
+  constexpr int q_bytes() const { return block_m() * columns() * 128; }
+  constexpr int stage_keys() const { return block_n * stage_blocks; }
+  constexpr int kv_bytes() const { return stage_keys() * columns() * 128; }
+  // The tiles begin at a multiple of 1024 bytes, which the launch cannot ask for; barriers and the
+  // descriptions of two query tiles come behind.
+  constexpr int smem_bytes() const {
+    return 1024 + q_slots() * q_bytes() + 2 * stages * kv_bytes() + 512;
+  }
+  // A thread's registers: the producer hands some of its own to the consumers.
+  constexpr int producer_registers() const { return consumers == 2 ? 40 : 32; }
+  constexpr int consumer_registers() const {
+    return consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
+  }
+};
+
+}  // namespace rooflash::hopper

@@ -1,0 +1,60 @@
+// What the softmax of a warp's 16 rows consists of, for the Hopper families: the exact one, and parts
+// of the others.
+#pragma once
+
+#include <cmath>
+
+#include "common/online_softmax.cuh"
+
+namespace rooflash::hopper {
+
+// The two rows of a thread: weights are taken against rows.max, in units of log2.
+struct RowSoftmax {
+  RowState<1> rows;
+  bool moved = false;  // the same in all lanes of the warp
+  float factor[2];
+
+  __device__ __forceinline__ RowSoftmax() { rows.clear(); }
+
+  // Whether a row of the warp has seen no key yet.
+  __device__ __forceinline__ bool unset() const {
+    return __any_sync(0xFFFFFFFFU,
+                      rows.max[0][0] == -INFINITY || rows.max[0][1] == -INFINITY);
+  }
+
+  // Moves the maxima to those that the rows' lanes agree on, where they have grown by more than `lag`.
+  __device__ __forceinline__ void move_to(const float (&maxima)[2], float lag) {
+    bool any = false;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float old = rows.max[0][r];
+      factor[r] = 1.0F;
+      if (maxima[r] > old + lag) {  // also the first score of a row, after -inf
+        rows.max[0][r] = maxima[r];
+        factor[r] = ptx::ex2(old - maxima[r]);
+        any = true;
+      }
+    }
+    moved = __any_sync(0xFFFFFFFFU, any);
+    if (moved) {
+      rows.sum[0][0] *= factor[0];
+      rows.sum[0][1] *= factor[1];
+    }
+  }
+};
+
+// Scores to 2^(score - shift); a row's weights are added up in `sums`.
+template <int kKeys>
+__device__ __forceinline__ void exponentiate(Accumulators<1, kKeys>& s, float scale_log2,
+                                             const float (&shift)[2], float (&sums)[2]) {
+#pragma unroll
+  for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      s.at[0][n][i] = ptx::ex2(s.at[0][n][i] * scale_log2 - shift[i / 2]);
+      sums[i / 2] += s.at[0][n][i];
+    }
+  }
+}
+
+}  // namespace rooflash::hopper

@@ -1,0 +1,60 @@
+// The copy engine (TMA): tiles of 4-dimensional tensors between global and shared memory, described
+// by a tensor map (sm_90).
+// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor".
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace rooflash::ptx {
+
+// What L2 is told about lines that a copy brings in.
+__device__ __forceinline__ std::uint64_t evict_first() {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+  return policy;
+}
+__device__ __forceinline__ std::uint64_t evict_last() {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));
+  return policy;
+}
+
+// Element coordinates of a box's corner, innermost first: (column, head, row, batch item).
+struct Corner {
+  int column, head, row, batch;
+};
+
+__device__ __forceinline__ void tma_prefetch(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
+}
+
+// Copies the map's box to `target` and counts its bytes, also those outside the tensor, which become
+// zeros, at `barrier`. One thread.
+__device__ __forceinline__ void tma_load(std::uint32_t target, const CUtensorMap* map, Corner at,
+                                         std::uint32_t barrier, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7;\n" ::"r"(target),
+      "l"(map), "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.batch), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
+// Copies a box back, its part outside the tensor left out. One thread; `fence_proxy_async` by those
+// that wrote the box, and a barrier among them, come before.
+__device__ __forceinline__ void tma_store(const CUtensorMap* map, Corner at, std::uint32_t source) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], "
+               "[%5];\n" ::"l"(map),
+               "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.batch), "r"(source)
+               : "memory");
+}
+__device__ __forceinline__ void tma_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
+}
+// Until the shared memory of this thread's stores may be written again.
+__device__ __forceinline__ void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
+}
+
+}  // namespace rooflash::ptx
