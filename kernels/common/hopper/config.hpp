@@ -23,7 +23,7 @@ struct Config {
   // The tiles begin at a multiple of 1024 bytes, which the launch cannot ask for; barriers and the
   // descriptions of two query tiles come behind.
   constexpr int smem_bytes() const {
-    return 1024 + q_slots() * q_bytes() + 2 * stages * kv_bytes() + 512;
+    return 1024 + q_slots() * q_bytes() + 2 * stages * kv_bytes() + 768;
   }
   // A thread's registers: the producer hands some of its own to the consumers.
   constexpr int producer_registers() const { return consumers == 2 ? 40 : 32; }

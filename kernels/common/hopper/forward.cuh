@@ -75,12 +75,13 @@ struct Smem {
   __device__ __forceinline__ std::uint32_t v_empty(int stage) const {
     return barrier(4 + 3 * kConfig.stages + stage);
   }
-  // Of the CTA's query tile number `tile`: four words about the tile, then four for each warpgroup.
-  __device__ __forceinline__ std::uint32_t note(int tile, int part) const {
+  // What a warpgroup needs to know of the CTA's query tile number `tile`.
+  __device__ __forceinline__ std::uint32_t note(int tile, int warpgroup) const {
     return barrier(4 + 4 * kConfig.stages) +
-           static_cast<std::uint32_t>((tile & 1) * 16 * (kConfig.consumers + 1) + 16 * part);
+           static_cast<std::uint32_t>(((tile & 1) * kConfig.consumers + warpgroup) * kNoteBytes);
   }
-  static_assert(8 * (4 + 4 * kConfig.stages) + 2 * 16 * (kConfig.consumers + 1) <= 512);
+  static constexpr int kNoteBytes = 48;
+  static_assert(8 * (4 + 4 * kConfig.stages) + 2 * kConfig.consumers * kNoteBytes <= 768);
 
   __device__ __forceinline__ void init() const {
     constexpr int kWarps = 4 * kConfig.consumers;
@@ -117,6 +118,39 @@ __device__ __forceinline__ BasicKeyBlocks<int> blocks_of(const Arguments& args, 
   return key_blocks<int>(args.band_first, args.band_last, first_row,
                          min(rows, args.problem.seqlen_q - first_row), args.problem.seqlen_kv,
                          kBlockN);
+}
+
+// What the producer tells a warpgroup of a query tile.
+struct Place {
+  int batch;
+  int head;  // of the batch item; below 0: no tile is left
+  int first_row;
+};
+struct Own {  // the key blocks that the warpgroup's rows see, possibly none
+  int begin, end;
+  int whole_begin, whole_end;
+};
+struct Skips {  // stages of the tile before and after those blocks
+  int before, after;
+};
+
+__device__ __forceinline__ void write_note(std::uint32_t note, const Place& place, const Own& own,
+                                           const Skips& skips) {
+  ptx::store_shared_16(note, {place.batch, place.head, place.first_row, 0});
+  ptx::store_shared_16(note + 16, {own.begin, own.end, own.whole_begin, own.whole_end});
+  ptx::store_shared_16(note + 32, {skips.before, skips.after, 0, 0});
+}
+__device__ __forceinline__ Place read_place(std::uint32_t note) {
+  const int4 words = ptx::load_shared_int4(note);
+  return {words.x, words.y, words.z};
+}
+__device__ __forceinline__ Own read_own(std::uint32_t note) {
+  const int4 words = ptx::load_shared_int4(note + 16);
+  return {words.x, words.y, words.z, words.w};
+}
+__device__ __forceinline__ Skips read_skips(std::uint32_t note) {
+  const int4 words = ptx::load_shared_int4(note + 32);
+  return {words.x, words.y};
 }
 
 // ---- The producer: one thread.
@@ -177,15 +211,16 @@ __device__ __forceinline__ void produce(const Arguments& args, const Smem<kConfi
                       smem.q_full(slot), once);
       }
     }
-    ptx::store_shared_16(smem.note(tiles, 0), {work.head, first_row, stages.begin, stages.end});
 #pragma unroll 1
     for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
+      constexpr int kBlocks = kConfig.stage_blocks;
       const int row = first_row + warpgroup * kWarpgroupRows;
       BasicKeyBlocks<int> own{};
       if (row < p.seqlen_q) own = blocks_of<kConfig.block_n>(args, row, kWarpgroupRows);
-      if (own.begin >= own.end) own.begin = own.end = stages.begin * kConfig.stage_blocks;
-      ptx::store_shared_16(smem.note(tiles, 1 + warpgroup),
-                           {own.begin, own.end, own.whole_begin, own.whole_end});
+      if (own.begin >= own.end) own.begin = own.end = stages.begin * kBlocks;
+      write_note(smem.note(tiles, warpgroup), {batch, head, row},
+                 {own.begin, own.end, own.whole_begin, own.whole_end},
+                 {stages.end - (own.end + kBlocks - 1) / kBlocks, own.begin / kBlocks - stages.begin});
     }
     ptx::mbarrier_arrive_expect(smem.q_full(slot), kConfig.q_bytes());
     ++tiles;
@@ -199,7 +234,9 @@ __device__ __forceinline__ void produce(const Arguments& args, const Smem<kConfi
   }
   const int slot = Slots::at(tiles);
   ptx::mbarrier_wait(smem.q_empty(slot), Slots::phase(tiles) ^ 1U);
-  ptx::store_shared_16(smem.note(tiles, 0), {-1, 0, 0, 0});
+  for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
+    write_note(smem.note(tiles, warpgroup), {0, -1, 0}, {}, {});
+  }
   ptx::mbarrier_arrive(smem.q_full(slot));
   if (atomicAdd(&args.counters->done, 1U) == gridDim.x - 1) *args.counters = {0, 0};
 }
@@ -257,27 +294,28 @@ __device__ __forceinline__ void scores_again(Accumulators<1, kConfig.block_n>& s
   }
 }
 
-// The warp's 16 rows of O as T into shared memory, in columns of kWarpgroupRows rows from `target` on.
-template <class T, int kWidth>
-__device__ __forceinline__ void stage_rows(const Accumulators<1, kWidth>& o, std::uint32_t target,
-                                           int lane) {
+// The warp's 16 rows of O, as `pack_weights` leaves them, into shared memory, in columns of
+// kWarpgroupRows rows from `target` on.
+template <int kWidth>
+__device__ __forceinline__ void stage_rows(const std::uint32_t (&o)[kWidth / 16][1][4],
+                                           std::uint32_t target, int lane) {
 #pragma unroll
-  for (int n = 0; n < kWidth / 8; n += 2) {
-    std::uint32_t packed[1][4];
-    pack_weights<T>(packed, o, n / 2);
-    ptx::stmatrix_x4(target + static_cast<std::uint32_t>(n / 8 * kWarpgroupRows * kRowBytes) +
-                         TileLayout<64>::rows_first(lane, n % 8),
-                     packed[0]);
+  for (int k = 0; k < kWidth / 16; ++k) {
+    ptx::stmatrix_x4(target + static_cast<std::uint32_t>(k / 4 * kWarpgroupRows * kRowBytes) +
+                         TileLayout<64>::rows_first(lane, k % 4 * 2),
+                     o[k][0]);
   }
 }
 
-// The warp's rows of O as T straight from registers: the four lanes of a row change parts among
-// themselves until each has 16 neighbouring bytes of every 64.
+// The same straight to global memory: the four lanes of a row change parts among themselves until
+// each has 16 neighbouring bytes of every 64.
 template <class T, int kWidth>
-__device__ __forceinline__ void store_rows_from_registers(const Accumulators<1, kWidth>& o, T* target,
-                                                          std::int64_t stride, int rows, int columns,
-                                                          int lane) {
+__device__ __forceinline__ void store_rows_from_registers(
+    const std::uint32_t (&o)[kWidth / 16][1][4], T* target, std::int64_t stride, int rows,
+    int columns, int lane) {
   const int quad = lane & 3;
+  const bool odd = (quad & 1) != 0;
+  const bool high = (quad & 2) != 0;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int row = r * 8 + (lane >> 2);
@@ -285,31 +323,19 @@ __device__ __forceinline__ void store_rows_from_registers(const Accumulators<1, 
     for (int n = 0; n < kWidth / 8; n += 4) {
       std::uint32_t mine[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        mine[i] = pack<T>(o.at[0][n + i][2 * r], o.at[0][n + i][2 * r + 1]);
-      }
+      for (int i = 0; i < 4; ++i) mine[i] = o[(n + i) / 2][0][(n + i) % 2 * 2 + r];
       // A 4 x 4 transposition in two exchanges: lane t gets all of block t.
-      const bool odd = (quad & 1) != 0;
-      const bool high = (quad & 2) != 0;
 #pragma unroll
       for (int i = 0; i < 4; i += 2) {
-        const std::uint32_t got =
-            __shfl_xor_sync(0xFFFFFFFFU, odd ? mine[i] : mine[i + 1], 1);
-        if (odd) {
-          mine[i] = got;
-        } else {
-          mine[i + 1] = got;
-        }
+        const std::uint32_t got = __shfl_xor_sync(0xFFFFFFFFU, odd ? mine[i] : mine[i + 1], 1);
+        mine[i] = odd ? got : mine[i];
+        mine[i + 1] = odd ? mine[i + 1] : got;
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const std::uint32_t got =
-            __shfl_xor_sync(0xFFFFFFFFU, high ? mine[i] : mine[i + 2], 2);
-        if (high) {
-          mine[i] = got;
-        } else {
-          mine[i + 2] = got;
-        }
+        const std::uint32_t got = __shfl_xor_sync(0xFFFFFFFFU, high ? mine[i] : mine[i + 2], 2);
+        mine[i] = high ? got : mine[i];
+        mine[i + 2] = high ? mine[i + 2] : got;
       }
       const int column = (n + quad) * 8;
       if (row < rows && column < columns) {
@@ -321,274 +347,319 @@ __device__ __forceinline__ void store_rows_from_registers(const Accumulators<1, 
 }
 
 template <class T, Config kConfig, class Softmax>
-__device__ __forceinline__ void consume(const Arguments& args, const Smem<kConfig>& smem) {
-  constexpr int kBlockN = kConfig.block_n;
-  const ForwardArguments& p = args.problem;
-  const int warpgroup =
-      ptx::uniform(static_cast<int>(threadIdx.x) / 128) - 1;
-  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const auto release = [&](std::uint32_t barrier) {
-    if (lane == 0) ptx::mbarrier_arrive(barrier);
-  };
-  // The token of the tensor cores, handed from one of two warpgroups to the other.
-  const auto take_turn = [&] {
-    if constexpr (kConfig.ping_pong) ptx::barrier_sync(1 + warpgroup, 256);
-  };
-  const auto end_turn = [&] {
-    if constexpr (kConfig.ping_pong) ptx::barrier_arrive(2 - warpgroup, 256);
-  };
-  static_assert(!kConfig.ping_pong || (kConfig.consumers == 2 && kConfig.stage_blocks == 1));
-  if (warpgroup == 1) end_turn();
+class Consumer {
+ public:
+  __device__ __forceinline__ Consumer(const Arguments& args, const Smem<kConfig>& smem)
+      : args_(args),
+        smem_(smem),
+        warpgroup_(ptx::uniform(static_cast<int>(threadIdx.x) / 128) - 1),
+        warp_(static_cast<int>(threadIdx.x) / 32 % 4),
+        lane_(static_cast<int>(threadIdx.x) % 32) {}
 
+  __device__ __forceinline__ void run() {
+    if (warpgroup_ == 1) end_turn();
+#pragma unroll 1
+    for (; begin(); ++tile_) {
+      o_.clear();
+      softmax_ = Softmax();
+      if (busy_) {
+        // The last tile's O leaves while the first scores of this one are under way.
+        q_descriptor_ =
+            ptx::wgmma_descriptor(ptx::uniform(smem_.q(Slots::at(tile_), warpgroup_)));
+        issue_scores(block_ & kLast, false);
+        end_turn();
+        store_last();
+        attend();
+      } else {
+        store_last();
+        release_query();
+      }
+      normalise();
+      skip(read_skips(note(tile_)).after);
+    }
+    store_last();
+    if constexpr (!kConfig.early_release) {
+      if (lane_ == 0) ptx::tma_store_wait_read();  // shared memory ends with the CTA
+    }
+    // Takes the last turn, so that the barrier is left as it was found.
+    if (warpgroup_ == 0) take_turn();
+  }
+
+ private:
   using Slots = Ring<kConfig.q_slots()>;
   using Stages = Ring<kConfig.stages>;
-  int tiles = 0;  // of Q so far
-  int uses = 0;   // of stages that are done with
-  for (;; ++tiles) {
-    const int slot = Slots::at(tiles);
-    ptx::mbarrier_wait(smem.q_full(slot), Slots::phase(tiles));
-    // What is not needed in every step is read again rather than kept: registers are short.
-    struct About {
-      int head, first_row;
-      int begin, end;  // of the tile's stages
-    };
-    struct Own {  // key blocks that this warpgroup's rows see; possibly none
-      int begin, end;
-      int whole_begin, whole_end;
-    };
-    const auto about = [&] {
-      const int4 words = ptx::load_shared_int4(smem.note(tiles, 0));
-      return About{words.x, words.y + warpgroup * kWarpgroupRows, words.z, words.w};
-    };
-    const auto own = [&] {
-      const int4 words = ptx::load_shared_int4(smem.note(tiles, 1 + warpgroup));
-      return Own{words.x, words.y, words.z, words.w};
-    };
-    if (about().head < 0) break;
-    // The copy engine has read the last tile's O: its slot may be loaded again.
-    const auto release_last = [&] {
-      if constexpr (!kConfig.early_release) {
-        if (tiles > 0 && lane == 0) {
-          ptx::tma_store_wait_read();
-          ptx::mbarrier_arrive(smem.q_empty(Slots::at(tiles - 1)));
-        }
-      }
-    };
-    // Passes over stages that others work on.
-    const auto skip = [&](int stages) {
+  static constexpr int kBlockN = kConfig.block_n;
+  static constexpr int kLast = kConfig.stage_blocks - 1;  // block of a stage: it comes first
+  static_assert(!kConfig.ping_pong || (kConfig.consumers == 2 && kConfig.stage_blocks == 1));
+
+  const Arguments& args_;
+  const Smem<kConfig>& smem_;
+  const int warpgroup_, warp_, lane_;
+  int tile_ = 0;    // number of the query tile
+  int block_ = 0;   // of keys, whose scores come next or are in work
+  int k_use_ = 0;   // uses of stages of K so far
+  int v_use_ = 0;   // and of V
+  std::uint64_t q_descriptor_;
+  bool busy_ = false;  // the warpgroup's rows see keys
+  Softmax softmax_;
+  Accumulators<1, kBlockN> s_;
+  Accumulators<1, kConfig.headdim> o_;
+  std::uint32_t weights_[kBlockN / 16][1][4];
+  std::uint32_t rounded_[kConfig.headdim / 16][1][4];  // O on its way out
+  float lse_[2];
+
+  // What is not needed in every step is read again rather than kept: registers are short.
+  __device__ __forceinline__ std::uint32_t note(int tile) const {
+    return smem_.note(tile, warpgroup_);
+  }
+  __device__ __forceinline__ void release(std::uint32_t barrier) const {
+    if (lane_ == 0) ptx::mbarrier_arrive(barrier);
+  }
+  // The turn at the tensor cores, handed from one of two warpgroups to the other.
+  __device__ __forceinline__ void take_turn() const {
+    if constexpr (kConfig.ping_pong) ptx::barrier_sync(1 + warpgroup_, 256);
+  }
+  __device__ __forceinline__ void end_turn() const {
+    if constexpr (kConfig.ping_pong) ptx::barrier_arrive(2 - warpgroup_, 256);
+  }
+  // Where the warp's 16 rows of the tile's Q begin.
+  __device__ __forceinline__ std::uint32_t own_rows(int tile) const {
+    return smem_.q(Slots::at(tile), warpgroup_) +
+           static_cast<std::uint32_t>(warp_ * 16 * kRowBytes);
+  }
+  // Where a block's rows begin in its stage.
+  static __device__ __forceinline__ std::uint32_t offset(int sub) {
+    return static_cast<std::uint32_t>(sub * kBlockN * kRowBytes);
+  }
+
+  // Waits for the next query tile. False where none is left.
+  __device__ __forceinline__ bool begin() {
+    ptx::mbarrier_wait(smem_.q_full(Slots::at(tile_)), Slots::phase(tile_));
+    if (ptx::uniform(read_place(note(tile_)).head) < 0) return false;
+    skip(read_skips(note(tile_)).before);
+    const Own own = read_own(note(tile_));
+    block_ = ptx::uniform(own.end - 1);
+    busy_ = block_ >= ptx::uniform(own.begin);
+    return true;
+  }
+
+  // Passes over stages that others work on.
+  __device__ __forceinline__ void skip(int stages) {
 #pragma unroll 1
-      for (; stages > 0; --stages, ++uses) {
-        for (int i = 0; i < kConfig.stage_blocks; ++i) {
-          take_turn();
-          end_turn();
-        }
-        const int at = Stages::at(uses);
-        ptx::mbarrier_wait(smem.k_full(at), Stages::phase(uses));
-        ptx::mbarrier_wait(smem.v_full(at), Stages::phase(uses));
-        __syncwarp();
-        release(smem.k_empty(at));
-        release(smem.v_empty(at));
-      }
-    };
-
-    Softmax softmax;
-    Accumulators<1, kConfig.headdim> o;
-    o.clear();
-    skip(about().end - (own().end + kConfig.stage_blocks - 1) / kConfig.stage_blocks);
-    int block = ptx::uniform(own().end - 1);
-    if (block >= own().begin) {
-      const std::uint64_t q_tile = ptx::wgmma_descriptor(ptx::uniform(smem.q(slot, warpgroup)));
-      Accumulators<1, kBlockN> s;
-      std::uint32_t weights[kBlockN / 16][1][4];
-
-      const auto exact_weights = [&] {
-        if (block < own().whole_begin || block >= own().whole_end) {
-          apply_mask(s, row_band(p.band, about().first_row, kWarpgroupRows, p.seqlen_kv), p.seqlen_kv,
-                     warp * 16 + (lane >> 2), block * kBlockN + 2 * (lane & 3));
-        }
-        softmax.exact(s, p.scale_log2);
-      };
-      // A block's rows within its stage.
-      const auto offset = [&](int sub) {
-        return static_cast<std::uint32_t>(sub * kBlockN * kRowBytes);
-      };
-      // `arrived`: the stage has been waited for before.
-      const auto issue_keys = [&](int use, int sub, bool arrived) {
-        const int at = Stages::at(use);
-        const std::uint32_t tile = ptx::uniform(smem.k(at));
-        if (!arrived) ptx::mbarrier_wait(smem.k_full(at), Stages::phase(use));
+    for (stages = ptx::uniform(stages); stages > 0; --stages) {
+      for (int i = 0; i < kConfig.stage_blocks; ++i) {
         take_turn();
-        ptx::wgmma_fence();
-        issue_scores<T, kConfig>(s, q_tile, ptx::wgmma_descriptor(tile + offset(sub)));
-        ptx::wgmma_commit();
-      };
-      const auto issue_values = [&](int use, int sub, bool arrived) {
-        const int at = Stages::at(use);
-        if (!arrived) ptx::mbarrier_wait(smem.v_full(at), Stages::phase(use));
-        const std::uint32_t tile = ptx::uniform(smem.v(at));
-        ptx::wgmma_fence();
-        issue_weighted_sum<T, kConfig>(
-            o, weights,
-            ptx::wgmma_descriptor_transposed(tile + offset(sub), kConfig.stage_keys() * kRowBytes));
-        ptx::wgmma_commit();
-      };
-      const auto values_done = [&] {
-        ptx::wgmma_wait<0>();
-        ptx::pin(o.at[0]);
-      };
-      const auto rescale = [&] {
-        if (!softmax.moved) return;
-#pragma unroll
-        for (int n = 0; n < kConfig.headdim / 8; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) o.at[0][n][i] *= softmax.factor[i / 2];
-        }
-      };
-      const auto round_weights = [&] {
-#pragma unroll
-        for (int step = 0; step < kBlockN / 16; ++step) pack_weights<T>(weights[step], s, step);
-      };
-
-      constexpr int kLast = kConfig.stage_blocks - 1;  // of a stage: it comes first
-      int k_use = uses;
-      issue_keys(k_use, block & kLast, false);
-      end_turn();
-      release_last();
-      ptx::wgmma_wait<0>();
-      ptx::pin(s.at[0]);
-      if ((block & kLast) == 0 || block == own().begin) release(smem.k_empty(Stages::at(k_use)));
-      exact_weights();
-      round_weights();
-
-      // Scores of the next block, at place `sub` of its stage, and P V of the block before.
-      const auto step = [&](auto exact, int sub) {
-        --block;
-        if (sub == kLast) ++k_use;
-        const auto release_keys = [&] {
-          if (sub == 0 || (exact.value && block == own().begin)) {
-            __syncwarp();
-            release(smem.k_empty(Stages::at(k_use)));
-          }
-        };
-        const int sub_before = sub == kLast ? 0 : sub + 1;
-        issue_keys(k_use, sub, !exact.value && sub != kLast);
-        issue_values(uses, sub_before, !exact.value && sub_before != kLast);
         end_turn();
-        ptx::wgmma_wait<1>();
-        ptx::pin(s.at[0]);
-        if constexpr (exact.value || !Softmax::kKeepsKeys) release_keys();
-        if constexpr (exact.value) {
-          exact_weights();
-        } else {
-          softmax.fast(s, p.scale_log2, [&] {
-            ptx::wgmma_wait<0>();  // the registers of its weights are needed
-            ptx::pin(o.at[0]);
-            scores_again<T, kConfig>(s,
-                                     smem.q(slot, warpgroup) +
-                                         static_cast<std::uint32_t>(warp * 16 * kRowBytes),
-                                     smem.k(Stages::at(k_use)) + offset(sub), lane);
-          });
-          if constexpr (Softmax::kKeepsKeys) release_keys();
-        }
-        values_done();
-        if (sub_before == 0) {
-          release(smem.v_empty(Stages::at(uses)));
-          ++uses;
-        }
-        rescale();
-        round_weights();
-      };
-      const auto next_sub = [&] { return (block - 1) & kLast; };
-      // Masked blocks, and one more for rows that saw no key in them.
-#pragma unroll 1
-      while (block > own().begin && (block > own().whole_end || softmax.unset())) {
-        step(std::true_type{}, next_sub());
       }
-      // Whole stages of blocks that need no mask.
-      const int whole = ptx::uniform(max(own().whole_begin, own().begin));
+      ptx::mbarrier_wait(smem_.k_full(Stages::at(k_use_)), Stages::phase(k_use_));
+      ptx::mbarrier_wait(smem_.v_full(Stages::at(v_use_)), Stages::phase(v_use_));
+      __syncwarp();
+      release(smem_.k_empty(Stages::at(k_use_++)));
+      release(smem_.v_empty(Stages::at(v_use_++)));
+    }
+  }
+
+  // All blocks of the tile, after the first scores have been issued.
+  __device__ __forceinline__ void attend() {
+    ptx::wgmma_wait<0>();
+    ptx::pin(s_.at[0]);
+    release_keys(block_ & kLast);
+    exact_weights();
+    round_weights();
+    release_last_output();
+    // Masked blocks, and one more for rows that saw no key in them.
 #pragma unroll 1
-      while (block > whole && next_sub() != kLast) step(std::true_type{}, next_sub());
+    while (block_ > begin_block() &&
+           (block_ > read_own(note(tile_)).whole_end || softmax_.unset())) {
+      step(std::true_type{}, (block_ - 1) & kLast);
+    }
+    // Whole stages of blocks that need no mask.
+    const int whole = ptx::uniform(max(read_own(note(tile_)).whole_begin, begin_block()));
 #pragma unroll 1
-      while (block - kConfig.stage_blocks >= whole) {
+    while (block_ > whole && ((block_ - 1) & kLast) != kLast) {
+      step(std::true_type{}, (block_ - 1) & kLast);
+    }
+#pragma unroll 1
+    while (block_ - kConfig.stage_blocks >= whole) {
 #pragma unroll
-        for (int sub = kLast; sub >= 0; --sub) step(std::false_type{}, sub);
-      }
+      for (int sub = kLast; sub >= 0; --sub) step(std::false_type{}, sub);
+    }
 #pragma unroll 1
-      while (block > own().begin) step(std::true_type{}, next_sub());
-      if constexpr (kConfig.early_release) {
-        __syncwarp();
-        release(smem.q_empty(slot));
-      }
-      issue_values(uses, block & kLast, false);
-      values_done();
-      release(smem.v_empty(Stages::at(uses)));
-      ++uses;
+    while (block_ > begin_block()) step(std::true_type{}, (block_ - 1) & kLast);
+    release_query();
+    issue_weighted_sum(block_ & kLast, false);
+    ptx::wgmma_wait<0>();
+    ptx::pin(o_.at[0]);
+    release(smem_.v_empty(Stages::at(v_use_++)));
+  }
+
+  __device__ __forceinline__ int begin_block() const {
+    return ptx::uniform(read_own(note(tile_)).begin);
+  }
+
+  // Weights of the next block, at place `sub` of its stage, while P V of the block before runs.
+  // `exact` says how; without it the stage is a whole one.
+  template <class Exact>
+  __device__ __forceinline__ void step(Exact, int sub) {
+    constexpr bool kExact = Exact::value;
+    --block_;
+    const int sub_before = sub == kLast ? 0 : sub + 1;
+    issue_scores(sub, !kExact && sub != kLast);
+    issue_weighted_sum(sub_before, !kExact && sub_before != kLast);
+    end_turn();
+    ptx::wgmma_wait<1>();
+    ptx::pin(s_.at[0]);
+    if constexpr (kExact) {
+      release_keys(sub);
+      exact_weights();
     } else {
-      release_last();
-      if constexpr (kConfig.early_release) {
+      if constexpr (!Softmax::kKeepsKeys) release_whole_keys(sub);
+      softmax_.fast(s_, args_.problem.scale_log2, [&] {
+        ptx::wgmma_wait<0>();  // the registers of its weights are needed
+        ptx::pin(o_.at[0]);
+        scores_again<T, kConfig>(s_, own_rows(tile_), smem_.k(Stages::at(k_use_)) + offset(sub),
+                                 lane_);
+      });
+      if constexpr (Softmax::kKeepsKeys) {
         __syncwarp();
-        release(smem.q_empty(slot));
+        release_whole_keys(sub);
       }
     }
-    skip(own().begin / kConfig.stage_blocks - about().begin);
+    ptx::wgmma_wait<0>();
+    ptx::pin(o_.at[0]);
+    if (sub_before == 0) release(smem_.v_empty(Stages::at(v_use_++)));
+    if (softmax_.moved) rescale();
+    round_weights();
+  }
 
-    // The end: O divided by the row sums, and LSE.
-    const int warp_row = about().first_row + warp * 16;
-    const int rows = p.seqlen_q - warp_row;
-    const int head = about().head;
+  // K's stage is handed back with its last block, or with the last that this warpgroup sees.
+  __device__ __forceinline__ void release_whole_keys(int sub) {
+    if (sub == 0) release(smem_.k_empty(Stages::at(k_use_++)));
+  }
+  __device__ __forceinline__ void release_keys(int sub) {
+    if (sub == 0 || block_ == begin_block()) release(smem_.k_empty(Stages::at(k_use_++)));
+  }
+
+  // `arrived`: the stage has been waited for before.
+  __device__ __forceinline__ void issue_scores(int sub, bool arrived) {
+    const int stage = Stages::at(k_use_);
+    const std::uint32_t k = ptx::uniform(smem_.k(stage));
+    if (!arrived) ptx::mbarrier_wait(smem_.k_full(stage), Stages::phase(k_use_));
+    take_turn();
+    ptx::wgmma_fence();
+    hopper::issue_scores<T, kConfig>(s_, q_descriptor_,
+                                     ptx::wgmma_descriptor(k + offset(sub)));
+    ptx::wgmma_commit();
+  }
+  __device__ __forceinline__ void issue_weighted_sum(int sub, bool arrived) {
+    const int stage = Stages::at(v_use_);
+    if (!arrived) ptx::mbarrier_wait(smem_.v_full(stage), Stages::phase(v_use_));
+    const std::uint32_t v = ptx::uniform(smem_.v(stage));
+    ptx::wgmma_fence();
+    hopper::issue_weighted_sum<T, kConfig>(
+        o_, weights_,
+        ptx::wgmma_descriptor_transposed(v + offset(sub), kConfig.stage_keys() * kRowBytes));
+    ptx::wgmma_commit();
+  }
+
+  __device__ __forceinline__ void exact_weights() {
+    const Own own = read_own(note(tile_));
+    if (block_ < own.whole_begin || block_ >= own.whole_end) {
+      const int first_row = read_place(note(tile_)).first_row;
+      const RowBand band{first_row + args_.band_first, first_row + args_.band_last + 1};
+      apply_mask(s_, band, args_.problem.seqlen_kv, warp_ * 16 + (lane_ >> 2),
+                 block_ * kBlockN + 2 * (lane_ & 3));
+    }
+    softmax_.exact(s_, args_.problem.scale_log2);
+  }
+  __device__ __forceinline__ void round_weights() {
+#pragma unroll
+    for (int k = 0; k < kBlockN / 16; ++k) pack_weights<T>(weights_[k], s_, k);
+  }
+  __device__ __forceinline__ void rescale() {
+#pragma unroll
+    for (int n = 0; n < kConfig.headdim / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) o_.at[0][n][i] *= softmax_.factor[i / 2];
+    }
+  }
+
+  // Q's last product is done: with one slot it is loaded anew at once.
+  __device__ __forceinline__ void release_query() {
+    if constexpr (kConfig.early_release) {
+      __syncwarp();
+      release(smem_.q_empty(0));
+    } else if (!busy_) {
+      release_last_output();
+    }
+  }
+  // With two, when the copy engine has read the O that was laid over it.
+  __device__ __forceinline__ void release_last_output() {
+    if constexpr (!kConfig.early_release) {
+      if (tile_ > 0 && lane_ == 0) {
+        ptx::tma_store_wait_read();
+        ptx::mbarrier_arrive(smem_.q_empty(Slots::at(tile_ - 1)));
+      }
+    }
+  }
+
+  // O divided by the row sums, and LSE.
+  __device__ __forceinline__ void normalise() {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      float sum = softmax.rows.sum[0][r];
+      float sum = softmax_.rows.sum[0][r];
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
       const bool empty = sum == 0.0F;
-      const int row = r * 8 + (lane >> 2);
-      if ((lane & 3) == 0 && row < rows) {
-        p.tensors.lse[static_cast<std::int64_t>(head) * p.seqlen_q + warp_row + row] =
-            empty ? -INFINITY
-                  : softmax.rows.max[0][r] * std::numbers::ln2_v<float> +
-                        logf(sum * Softmax::kScale);
-      }
-      const float inverse = empty ? 0.0F : 1.0F / sum;
+      lse_[r] = empty ? -INFINITY
+                      : (softmax_.rows.max[0][r] + __log2f(sum * Softmax::kScale)) *
+                            std::numbers::ln2_v<float>;
+      const float inverse = empty ? 0.0F : __fdividef(1.0F, sum);
 #pragma unroll
       for (int n = 0; n < kConfig.headdim / 8; ++n) {
-        o.at[0][n][2 * r] *= inverse;
-        o.at[0][n][2 * r + 1] *= inverse;
+        o_.at[0][n][2 * r] *= inverse;
+        o_.at[0][n][2 * r + 1] *= inverse;
       }
     }
+#pragma unroll
+    for (int k = 0; k < kConfig.headdim / 16; ++k) pack_weights<T>(rounded_[k], o_, k);
+  }
+
+  // Writes O and LSE of the tile before.
+  __device__ __forceinline__ void store_last() {
+    if (tile_ == 0) return;
+    const ForwardArguments& p = args_.problem;
+    const Place place = read_place(note(tile_ - 1));
+    const int warp_row = place.first_row + warp_ * 16;
+    const int rows = p.seqlen_q - warp_row;
+    const std::int64_t head = static_cast<std::int64_t>(place.batch) * p.heads_q + place.head;
     if constexpr (kConfig.early_release) {
-      if (rows > 0) {
-        const Head<T> at = head_of<T>(p, head);
-        store_rows_from_registers(o, at.o + warp_row * at.o_stride, at.o_stride, rows,
-                                  p.headdim_v, lane);
-      }
+      const Head<T> at = head_of<T>(p, static_cast<int>(head));
+      store_rows_from_registers<T, kConfig.headdim>(rounded_, at.o + warp_row * at.o_stride,
+                                                    at.o_stride, rows, p.headdim_v, lane_);
     } else {
       // Over the warp's own rows of Q, which no other warp reads.
-      const std::uint32_t staged =
-          smem.q(slot, warpgroup) + static_cast<std::uint32_t>(warp * 16 * kRowBytes);
-      if (rows > 0) {
-        stage_rows<T>(o, staged, lane);
-        ptx::fence_proxy_async();
-      }
+      const std::uint32_t staged = own_rows(tile_ - 1);
+      stage_rows<kConfig.headdim>(rounded_, staged, lane_);
+      ptx::fence_proxy_async();
       __syncwarp();
-      if (lane == 0 && rows > 0) {
+      if (lane_ == 0 && rows > 0) {
 #pragma unroll
         for (int column = 0; column < kConfig.columns(); ++column) {
           if (64 * column >= p.headdim_v) break;
-          ptx::tma_store(&args.o, {64 * column, head % p.heads_q, warp_row, head / p.heads_q},
+          ptx::tma_store(&args_.o, {64 * column, place.head, warp_row, place.batch},
                          staged + static_cast<std::uint32_t>(column * kWarpgroupRows * kRowBytes));
         }
         ptx::tma_store_commit();
       }
     }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = r * 8 + (lane_ >> 2);
+      if ((lane_ & 3) == 0 && row < rows) p.tensors.lse[head * p.seqlen_q + warp_row + row] = lse_[r];
+    }
   }
-  if constexpr (!kConfig.early_release) {
-    if (lane == 0) ptx::tma_store_wait_read();  // shared memory ends with the CTA
-  }
-  // Hands the last turn on, so that the other warpgroup is not left waiting.
-  if (warpgroup == 0) take_turn();
-}
+};
 
 // Launched with as many CTAs as SMs, at most one a tile.
 template <class T, Config kConfig, class Softmax>
@@ -608,7 +679,7 @@ __device__ __forceinline__ void forward(const Arguments& args) {
     if (threadIdx.x == 0) produce<kConfig>(args, smem);
   } else {
     ptx::take_registers_up_to<kConfig.consumer_registers()>();
-    consume<T, kConfig, Softmax>(args, smem);
+    Consumer<T, kConfig, Softmax>(args, smem).run();
   }
 }
 
