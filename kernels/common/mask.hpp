@@ -35,19 +35,19 @@ struct BasicKeyBlocks {
 };
 using KeyBlocks = BasicKeyBlocks<std::int64_t>;
 
-// Of `rows` query rows from `first_row` on, whose band is [first, last]. Both ends of what a row sees
-// grow with the row, so the first and the last row decide. `Int` holds the sum of all of them.
+// Of `rows` query rows from `first_row` on, whose band is [first, last]. Both ends of what a row
+// sees grow with the row, so the first and the last row decide. `Int` holds the sum of all of them.
 template <class Int>
-constexpr BasicKeyBlocks<Int> key_blocks(Int first, Int last, Int first_row, Int rows, Int seqlen_kv,
-                                         Int block_kv) {
+constexpr BasicKeyBlocks<Int> key_blocks(Int first, Int last, Int first_row, Int rows,
+                                         Int seqlen_kv, Int block_kv) {
   const Int last_row = first_row + rows - 1;
   const Int begin = std::max<Int>(first_row + first, 0);
   const Int end = std::min<Int>(last_row + last + 1, seqlen_kv);
   if (begin >= end) return {0, 0, 0, 0};
   const Int whole_begin = std::max<Int>(last_row + first, 0);
   const Int whole_end = std::max<Int>(std::min<Int>(first_row + last + 1, seqlen_kv), 0);
-  return {begin / block_kv, (end + block_kv - 1) / block_kv, (whole_begin + block_kv - 1) / block_kv,
-          whole_end / block_kv};
+  return {begin / block_kv, (end + block_kv - 1) / block_kv,
+          (whole_begin + block_kv - 1) / block_kv, whole_end / block_kv};
 }
 
 constexpr KeyBlocks key_blocks(Band band, std::int64_t first_row, std::int64_t rows,

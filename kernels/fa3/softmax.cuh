@@ -1,13 +1,13 @@
-// FlashAttention-3's softmax: weights against the true running maximum, which moves where a score has
-// outgrown it by more than kLagLog2.
+// FlashAttention-3's softmax: weights against the true running maximum, which moves where a score
+// has outgrown it by more than kLagLog2.
 #pragma once
 
 #include "common/hopper/softmax.cuh"
 
 namespace rooflash::fa3 {
 
-// O is hardly ever rescaled, and the result is the same: O and the sums hold the same maximum, and the
-// division takes it out. Weights reach 2^8, which fp16 holds.
+// O is hardly ever rescaled, and the result is the same: O and the sums hold the same maximum, and
+// the division takes it out. Weights reach 2^8, which fp16 holds.
 inline constexpr float kLagLog2 = 8;
 
 #ifndef FA3_MODE
@@ -35,7 +35,9 @@ struct Softmax : hopper::RowSoftmax {
   template <int kKeys, class Again>
   __device__ __forceinline__ void fast(Accumulators<1, kKeys>& s, float scale_log2, const Again&) {
     weigh(s, scale_log2);
-    if constexpr (kPin) { if (rows.sum[0][0] + rows.sum[0][1] > 1e30f) __trap(); }
+    if constexpr (kPin) {
+      if (rows.sum[0][0] + rows.sum[0][1] > 1e30f) __trap();
+    }
   }
   template <int kKeys>
   __device__ __forceinline__ void weigh(Accumulators<1, kKeys>& s, float scale_log2) {
@@ -63,8 +65,8 @@ struct Softmax : hopper::RowSoftmax {
       }
       hopper::exponentiate(s, scale_log2, rows.max[0], rows.sum[0]);
     } else {
-      // Floats above 0 are ordered as the integers of their bits are, and negative ones are negative
-      // integers: the largest integer tells whether a score has outgrown. Three at a time.
+      // Floats above 0 are ordered as the integers of their bits are, and negative ones are
+      // negative integers: the largest integer tells whether a score has outgrown. Three at a time.
       int largest[4] = {0, 0, 0, 0};
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n) {
@@ -106,7 +108,6 @@ struct Softmax : hopper::RowSoftmax {
       for (int i = 0; i < 4; ++i) s.at[0][n][i] -= less[i / 2];
     }
   }
-
 };
 
 }  // namespace rooflash::fa3

@@ -6,10 +6,11 @@
 
 namespace rooflash::rf {
 
-// O and the row sums are exact against any reference, as long as no weight overflows or is lost: the
-// division takes the reference out. So a row keeps the one of its first block, rounded up to a whole
-// number, and weights are 2^(score - reference) / kScale, far below 1: they may grow by a factor of
-// 2^kRoomLog2 before it matters. A block in which they do is done again from its scores, exactly.
+// O and the row sums are exact against any reference, as long as no weight overflows or is lost:
+// the division takes the reference out. So a row keeps the one of its first block, rounded up to a
+// whole number, and weights are 2^(score - reference) / kScale, far below 1: they may grow by a
+// factor of 2^kRoomLog2 before it matters. A block in which they do is done again from its scores,
+// exactly.
 template <class T>
 struct Room;
 // bf16 has the exponents of fp32: the middle of them. Weights 2^-66 of the largest are lost.

@@ -59,13 +59,14 @@ CUtensorMap tensor_map(DType dtype, const void* data, std::int64_t batch, std::i
 std::shared_ptr<Counters> make_counters() {
   void* memory = nullptr;
   check_launch(cudaMalloc(&memory, sizeof(Counters)), "cudaMalloc");
-  std::shared_ptr<Counters> counters(static_cast<Counters*>(memory), [](Counters* c) { cudaFree(c); });
+  std::shared_ptr<Counters> counters(static_cast<Counters*>(memory),
+                                     [](Counters* c) { cudaFree(c); });
   check_launch(cudaMemset(memory, 0, sizeof(Counters)), "cudaMemset");
   return counters;
 }
 
 Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
-                         Counters* counters) {
+                         Counters* counters, int sm_count) {
   const auto map = [&](const void* data, std::int64_t seqlen, std::int64_t heads,
                        std::int64_t width, int box_rows) {
     return tensor_map(p.dtype, data, p.batch, seqlen, heads, width, box_rows);
@@ -74,12 +75,13 @@ Arguments make_arguments(const Problem& p, const Tensors& t, const Config& confi
   args.q = map(t.q, p.seqlen_q, p.heads_q, p.headdim, 64);
   args.k = map(t.k, p.seqlen_kv, p.heads_kv, p.headdim, config.stage_keys());
   args.v = map(t.v, p.seqlen_kv, p.heads_kv, p.headdim_v, config.stage_keys());
-  args.o = map(t.o, p.seqlen_q, p.heads_q, p.headdim_v, 16);
+  args.o = map(t.o, p.seqlen_q, p.heads_q, p.headdim_v, config.o_rows());
   args.problem = forward_arguments(p, t);
   args.band_first = static_cast<int>(args.problem.band.first);
   args.band_last = static_cast<int>(args.problem.band.last);
   args.schedule = schedule(ceil_div(p.seqlen_q, config.block_m()), p.batch * p.heads_q,
-                           p.heads_q / p.heads_kv, p.seqlen_kv * (p.headdim + p.headdim_v) * 2);
+                           p.heads_q / p.heads_kv, p.seqlen_kv * (p.headdim + p.headdim_v) * 2,
+                           p.mask.kind != MaskKind::causal, sm_count);
   args.counters = counters;
   return args;
 }

@@ -11,8 +11,8 @@
 
 namespace rooflash::hopper {
 
-// Tiles taken from the schedule beyond the first of each CTA, and CTAs that are done. The last CTA sets
-// both back to 0 for the next launch; so launches that share them must follow one another.
+// Tiles taken from the schedule beyond the first of each CTA, and CTAs that are done. The last CTA
+// sets both back to 0 for the next launch; so launches that share them must follow one another.
 struct Counters {
   unsigned taken;
   unsigned done;
@@ -29,8 +29,9 @@ struct Arguments {
 // Counters of its own on the current device, at 0. Throws Error.
 std::shared_ptr<Counters> make_counters();
 
-// Tensor maps for `config`'s boxes and the order of the tiles. Throws Error where the driver refuses.
+// Tensor maps for `config`'s boxes and the order of the tiles. Throws Error where the driver
+// refuses.
 Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
-                         Counters* counters);
+                         Counters* counters, int sm_count);
 
 }  // namespace rooflash::hopper

@@ -4,13 +4,13 @@
 namespace rooflash::hopper {
 
 struct Config {
-  int headdim;         // of Q K^T and of P V; smaller ones are padded with zeros
-  int consumers;       // warpgroups that compute, 64 queries each
-  int block_n;         // keys per step
-  int stage_blocks;    // of them in a stage of K, and of V: 1 or 2
+  int headdim;       // of Q K^T and of P V; smaller ones are padded with zeros
+  int consumers;     // warpgroups that compute, 64 queries each
+  int block_n;       // keys per step
+  int stage_blocks;  // of them in a stage of K, and of V: 1 or 2
   int stages;
-  bool ping_pong;      // warpgroups take turns at the tensor cores
-  bool early_release;  // one tile of Q, handed back at its last product; O leaves from registers
+  bool early_release;  // one tile of Q, handed back at its last product; O leaves by a way of its
+                       // own
 
   constexpr int block_m() const { return 64 * consumers; }
   constexpr int threads() const { return 128 * (consumers + 1); }
@@ -20,11 +20,15 @@ struct Config {
   constexpr int q_bytes() const { return block_m() * columns() * 128; }
   constexpr int stage_keys() const { return block_n * stage_blocks; }
   constexpr int kv_bytes() const { return stage_keys() * columns() * 128; }
+  // Of O on its way out, which else lies where Q was: two columns of each warp's rows.
+  constexpr int o_bytes() const { return early_release ? block_m() * 2 * 128 : 0; }
   // The tiles begin at a multiple of 1024 bytes, which the launch cannot ask for; barriers and the
   // descriptions of two query tiles come behind.
   constexpr int smem_bytes() const {
-    return 1024 + q_slots() * q_bytes() + 2 * stages * kv_bytes() + 768;
+    return 1024 + q_slots() * q_bytes() + 2 * stages * kv_bytes() + o_bytes() + 1024;
   }
+  // Rows of O that are stored at a time.
+  constexpr int o_rows() const { return early_release ? 16 : 64; }
   // A thread's registers: the producer hands some of its own to the consumers.
   constexpr int producer_registers() const { return consumers == 2 ? 40 : 32; }
   constexpr int consumer_registers() const {

@@ -12,31 +12,46 @@ struct Work {
   int query_block;  // of it
 };
 
-// Query blocks of all heads, the last of each head first, which are the longest under a causal mask.
-// Heads come in sections whose K and V fit in L2 together.
+// Heads come in sections. In a section the last query blocks of its heads come first, which are the
+// longest under a causal mask. Sections are small, so that K and V are asked of memory evenly over
+// the run; but where blocks differ in length the last one is as large as L2 holds, or as it takes
+// to end with short blocks on all SMs.
 struct Schedule {
   int query_blocks;
   int heads;
   int section_heads;
+  int last_heads;  // in the last section, which comes after all whole others
 
   constexpr int tiles() const { return query_blocks * heads; }
 
   constexpr Work work(int tile) const {
-    const int section = tile / (section_heads * query_blocks);
-    const int first_head = section * section_heads;
-    const int heads_here = std::min(section_heads, heads - first_head);
+    const int first_heads = heads - last_heads;
+    int first_head = tile / (section_heads * query_blocks) * section_heads;
+    int heads_here = std::min(section_heads, first_heads - first_head);
+    if (first_head >= first_heads) {
+      first_head = first_heads;
+      heads_here = last_heads;
+    }
     const int place = tile - first_head * query_blocks;
     return {first_head + place % heads_here, query_blocks - 1 - place / heads_here};
   }
 };
 
-// `kv_head_bytes` of K and V serve `group` query heads.
+// `kv_head_bytes` of K and V serve `group` query heads. `even`: all query blocks take as long.
 constexpr Schedule schedule(std::int64_t query_blocks, std::int64_t heads, std::int64_t group,
-                            std::int64_t kv_head_bytes) {
-  constexpr std::int64_t kSectionBytes = 32 << 20;
-  const std::int64_t kv_heads = std::max<std::int64_t>(kSectionBytes / kv_head_bytes, 1);
-  return {static_cast<int>(query_blocks), static_cast<int>(heads),
-          static_cast<int>(std::min(kv_heads * group, heads))};
+                            std::int64_t kv_head_bytes, bool even, int sm_count) {
+  constexpr std::int64_t kL2Bytes = 32 << 20;
+  const auto heads_for = [&](std::int64_t tiles) {
+    const std::int64_t kv_heads = tiles / (query_blocks * group);
+    return std::max<std::int64_t>(kv_heads, 1) * group;
+  };
+  const std::int64_t in_l2 = std::max<std::int64_t>(kL2Bytes / kv_head_bytes, 1) * group;
+  const std::int64_t last = even ? 0 : std::min({heads_for(3 * sm_count), in_l2, heads});
+  const std::int64_t section = std::min(heads_for(sm_count), in_l2);
+  // Whole sections before the last, what is left over joins it.
+  const std::int64_t first = even ? heads : (heads - last) / section * section;
+  return {static_cast<int>(query_blocks), static_cast<int>(heads), static_cast<int>(section),
+          static_cast<int>(heads - first)};
 }
 
 }  // namespace rooflash::hopper

@@ -1,5 +1,5 @@
-// What the softmax of a warp's 16 rows consists of, for the Hopper families: the exact one, and parts
-// of the others.
+// What the softmax of a warp's 16 rows consists of, for the Hopper families: the exact one, and
+// parts of the others.
 #pragma once
 
 #include <cmath>
@@ -18,11 +18,11 @@ struct RowSoftmax {
 
   // Whether a row of the warp has seen no key yet.
   __device__ __forceinline__ bool unset() const {
-    return __any_sync(0xFFFFFFFFU,
-                      rows.max[0][0] == -INFINITY || rows.max[0][1] == -INFINITY);
+    return __any_sync(0xFFFFFFFFU, rows.max[0][0] == -INFINITY || rows.max[0][1] == -INFINITY);
   }
 
-  // Moves the maxima to those that the rows' lanes agree on, where they have grown by more than `lag`.
+  // Moves the maxima to those that the rows' lanes agree on, where they have grown by more than
+  // `lag`.
   __device__ __forceinline__ void move_to(const float (&maxima)[2], float lag) {
     bool any = false;
 #pragma unroll

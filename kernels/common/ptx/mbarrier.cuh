@@ -11,7 +11,8 @@ namespace rooflash::ptx {
 
 // `arrivals` end a phase. By one thread, before `mbarrier_init_fence` and a barrier of the block.
 __device__ __forceinline__ void mbarrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals) : "memory");
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
+               : "memory");
 }
 
 // Makes initialised barriers known to the copy engine.

@@ -29,8 +29,8 @@ __device__ __forceinline__ void store_shared_16(std::uint32_t address, int4 valu
                : "memory");
 }
 
-// Four 8x8 matrices of 16-bit elements from the accumulators' layout; lane t gives the address of row
-// t % 8 of matrix t / 8 (sm_90).
+// Four 8x8 matrices of 16-bit elements from the accumulators' layout; lane t gives the address of
+// row t % 8 of matrix t / 8 (sm_90).
 __device__ __forceinline__ void stmatrix_x4(std::uint32_t address, const std::uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(address),
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])

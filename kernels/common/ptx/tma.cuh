@@ -30,8 +30,8 @@ __device__ __forceinline__ void tma_prefetch(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
 }
 
-// Copies the map's box to `target` and counts its bytes, also those outside the tensor, which become
-// zeros, at `barrier`. One thread.
+// Copies the map's box to `target` and counts its bytes, also those outside the tensor, which
+// become zeros, at `barrier`. One thread.
 __device__ __forceinline__ void tma_load(std::uint32_t target, const CUtensorMap* map, Corner at,
                                          std::uint32_t barrier, std::uint64_t policy) {
   asm volatile(
@@ -41,13 +41,22 @@ __device__ __forceinline__ void tma_load(std::uint32_t target, const CUtensorMap
       : "memory");
 }
 
+// Brings the map's box into L2.
+__device__ __forceinline__ void tma_prefetch(const CUtensorMap* map, Corner at) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];\n" ::"l"(map),
+      "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.batch)
+      : "memory");
+}
+
 // Copies a box back, its part outside the tensor left out. One thread; `fence_proxy_async` by those
 // that wrote the box, and a barrier among them, come before.
 __device__ __forceinline__ void tma_store(const CUtensorMap* map, Corner at, std::uint32_t source) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], "
-               "[%5];\n" ::"l"(map),
-               "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.batch), "r"(source)
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], "
+      "[%5];\n" ::"l"(map),
+      "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.batch), "r"(source)
+      : "memory");
 }
 __device__ __forceinline__ void tma_store_commit() {
   asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
