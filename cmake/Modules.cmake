@@ -43,7 +43,8 @@ endfunction()
 
 rooflash_module(core SOURCES src/core/*.cpp GENERATED ${ROOFLASH_EMBEDDED} ${ROOFLASH_BUILD_INFO} DEPENDS fmt)
 add_dependencies(rooflash_core build_info)
-rooflash_module(kernels SOURCES kernels/kernel.cpp kernels/common/*.cpp kernels/*/host.cpp kernels/cudnn/library.cpp
+rooflash_module(kernels SOURCES kernels/kernel.cpp kernels/common/*.cpp kernels/common/hopper/*.cpp
+                        kernels/*/host.cpp kernels/cudnn/library.cpp
                 DEPENDS rooflash_core ${CMAKE_DL_LIBS})
 if(ROOFLASH_WITH_CUDNN)
   target_compile_definitions(rooflash_kernels PRIVATE ROOFLASH_CUDNN)
@@ -101,7 +102,7 @@ endif()
 if(ROOFLASH_CUDA)
   # Everything that needs CUDA, and the registry with the kernels' prepare functions bound.
   file(GLOB cuda_sources CONFIGURE_DEPENDS
-       ${CMAKE_SOURCE_DIR}/kernels/*/*.cu ${CMAKE_SOURCE_DIR}/kernels/common/*.cu
+       ${CMAKE_SOURCE_DIR}/kernels/*/*.cu ${CMAKE_SOURCE_DIR}/kernels/common/hopper/*.cu
        ${CMAKE_SOURCE_DIR}/src/gpu/*.cpp ${CMAKE_SOURCE_DIR}/src/gpu/*.cu
        ${CMAKE_SOURCE_DIR}/src/measure/*.cpp ${CMAKE_SOURCE_DIR}/src/measure/*.cu
        ${CMAKE_SOURCE_DIR}/src/verify/*.cu ${CMAKE_SOURCE_DIR}/src/worker/cuda/*.cpp)

@@ -155,6 +155,9 @@ struct Kernel {
   // rescaling and rounding points as the GPU kernel.
   void (*host)(const Problem&, const HostTensors&, Tile, TwoLevelMemory&) = nullptr;
   Traffic (*traffic)(const Problem&, Tile) = nullptr;
+  // Which of its compiled tiles a problem takes, and why, for `rooflash list kernels --variants`;
+  // null where the head dim alone decides.
+  std::string (*choice)(const Problem&) = nullptr;
   bool hidden = false;  // test families: only with list --hidden or when named
   std::string_view provider = "builtin";
   // What the names of its GPU kernels hold; "" for the family's own namespace.

@@ -7,6 +7,8 @@
   X(sdpa)                    \
   X(fa1)                     \
   X(fa2)                     \
+  X(fa3)                     \
+  X(rf)                      \
   X(cudnn)                   \
   X(test_wrong)              \
   X(test_nan)                \

@@ -65,16 +65,17 @@ Tile fit_tile(Tile tile, std::int64_t sram_bytes, NeededBytes needed_bytes) {
 }
 
 // Why a family that copies 16 bytes at a time and counts rows and CTAs in 32 bits does not take the
-// problem; "" where it does. It launches `ctas`, one for each of what `each` names.
+// problem; "" where it does. It counts `ctas`, one for each of what `each` names; 2^30 rows leave
+// room for the last tile.
 inline std::string tiled_limits(std::string_view family, const Problem& p, std::int64_t ctas,
-                                std::string_view each) {
-  constexpr std::int64_t kMostRows = std::int64_t{1} << 30;  // leaves room for the last tile
+                                std::string_view each, int most_rows_log2 = 30) {
+  const std::int64_t most_rows = std::int64_t{1} << most_rows_log2;
   const std::string name(family);
   if (p.headdim % 8 != 0 || p.headdim_v % 8 != 0) {
     return name + " loads 16 bytes at a time: head dims must be multiples of 8";
   }
-  if (p.seqlen_q > kMostRows || p.seqlen_kv > kMostRows) {
-    return name + " takes at most 2^30 queries and keys";
+  if (p.seqlen_q > most_rows || p.seqlen_kv > most_rows) {
+    return name + " takes at most 2^" + std::to_string(most_rows_log2) + " queries and keys";
   }
   if (ctas > std::numeric_limits<std::int32_t>::max()) {
     return name + " takes at most 2^31 - 1 " + std::string(each);

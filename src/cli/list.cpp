@@ -56,7 +56,45 @@ std::string variants_text(const Kernel& kernel) {
   return text;
 }
 
-void list_kernels(bool hidden) {
+// The tiles that a family's choice comes to for one head dim and mask, each with the sequence
+// length from which on it is taken.
+using Runs = std::vector<std::pair<std::int64_t, std::string>>;
+
+Runs runs_of(const Kernel& kernel, int headdim, MaskKind mask) {
+  Problem p;
+  p.dtype = kernel.variants.front().dtype;
+  p.headdim = p.headdim_v = headdim;
+  p.mask.kind = mask;
+  Runs runs;
+  for (std::int64_t seqlen = 512; seqlen <= 16384; seqlen *= 2) {
+    p.seqlen_q = p.seqlen_kv = seqlen;
+    const std::string tile = kernel.choice(p);
+    if (runs.empty() || runs.back().second != tile) runs.emplace_back(seqlen, tile);
+  }
+  return runs;
+}
+
+std::string choices_text(const Kernel& kernel) {
+  std::set<int> headdims;
+  for (const Variant& variant : kernel.variants) headdims.insert(variant.headdim);
+  std::string text;
+  const auto add = [&](const std::string& shape, const Runs& runs) {
+    for (const auto& [from, tile] : runs) {
+      const std::string length =
+          runs.size() == 1 ? "" : fmt::format(", length from {}", format_count(from));
+      text += fmt::format("    {:<14} {}\n", shape + length, tile);
+    }
+  };
+  for (const int headdim : headdims) {
+    const Runs full = runs_of(kernel, headdim, MaskKind::none);
+    const Runs causal = runs_of(kernel, headdim, MaskKind::causal);
+    add(fmt::format("d{}{}", headdim, full == causal ? "" : " full"), full);
+    if (full != causal) add(fmt::format("d{} causal", headdim), causal);
+  }
+  return text;
+}
+
+void list_kernels(bool hidden, bool variants) {
   std::string text;
   for (const Kernel* kernel : kernels()) {
     if (kernel->hidden && !hidden) continue;
@@ -65,6 +103,7 @@ void list_kernels(bool hidden) {
                                  : fmt::format("provider {}, on real GPUs alone", kernel->provider);
     text += fmt::format("{:<12} {}\n    {}; {}\n{}", kernel->name, kernel->summary, from,
                         kernel->source, variants_text(*kernel));
+    if (variants && kernel->choice != nullptr) text += choices_text(*kernel);
   }
   text += fmt::format("compiled: {}\n", build_info().build);
   print_result(text);
@@ -154,9 +193,12 @@ void add_list(CLI::App& app, Context& context) {
     return sub;
   };
   auto hidden = std::make_shared<bool>(false);
-  topic("kernels", "families, what they support and where they come from", [hidden] {
-    list_kernels(*hidden);
-  })->add_flag("--hidden", *hidden, "the families of the test suite too");
+  auto variants = std::make_shared<bool>(false);
+  CLI::App* families = topic("kernels", "families, what they support and where they come from",
+                             [hidden, variants] { list_kernels(*hidden, *variants); });
+  families->add_flag("--hidden", *hidden, "the families of the test suite too");
+  families->add_flag("--variants", *variants,
+                     "which tile a shape takes and why, of families that have several");
   topic("suites", "built-in suites", list_suites);
   topic("devices", "real and simulated devices", list_devices);
   topic("gpus", "known cards, their peaks and balance points", list_gpus);

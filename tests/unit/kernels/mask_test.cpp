@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -60,6 +62,38 @@ TEST(KeyBlocks, HoldWhatTheRowsSee) {
         }
       }
     }
+  }
+}
+
+// Bands of up to 2^29 rows and keys: the sums on the way stay within 32 bits.
+TEST(KeyBlocks, AreTheSameIn32Bits) {
+  std::mt19937_64 bits(3);
+  const auto below = [&](std::int64_t end) {
+    return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(end));
+  };
+  const auto length = [&] { return 1 + below(std::int64_t{1} << (1 + below(29))); };
+  constexpr std::int64_t kMost = std::int64_t{1} << 29;
+  for (int i = 0; i < 200'000; ++i) {
+    const std::int64_t seqlen_q = i % 8 == 0 ? kMost : length();
+    const std::int64_t seqlen_kv = i % 8 <= 1 ? kMost : length();
+    const Align align = below(2) == 0 ? Align::bottom_right : Align::top_left;
+    const auto kind = std::array{MaskKind::none, MaskKind::causal, MaskKind::window}[i % 3U];
+    const auto side = [&] { return below(4) == 0 ? kUnbounded : length() - 1; };
+    const Problem p =
+        problem(seqlen_q, seqlen_kv,
+                kind == MaskKind::window ? Mask{kind, align, side(), side()} : Mask{kind, align});
+    const Band band = band_of(p);
+    const std::int64_t first_row = below(seqlen_q);
+    const std::int64_t rows = std::min(1 + below(256), seqlen_q - first_row);
+    const std::int64_t block_kv = 1 + below(256);
+    const KeyBlocks wide = key_blocks(band, first_row, rows, seqlen_kv, block_kv);
+    const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
+    const BasicKeyBlocks<int> small =
+        key_blocks<int>(narrow(band.first), narrow(band.last), narrow(first_row), narrow(rows),
+                        narrow(seqlen_kv), narrow(block_kv));
+    ASSERT_TRUE(small.begin == wide.begin && small.end == wide.end &&
+                small.whole_begin == wide.whole_begin && small.whole_end == wide.whole_end)
+        << case_id("", p) << " row " << first_row << " block of " << block_kv;
   }
 }
 

@@ -61,7 +61,21 @@ TEST(SimBackend, ClosedKernelsAreUnsupported) {
   EXPECT_FALSE(row.time_us);
 }
 
-// On a real GPU such a row is ok, and its predictions are null with the reason.
+// Families made for one generation of GPUs.
+TEST(SimBackend, OtherGpusThanAFamilysAreUnsupported) {
+  for (const char* kernel : {"fa3", "rf"}) {
+    EXPECT_EQ(run(request(kernel)).status, Status::ok);
+    for (const auto& [gpu, sm] : {std::pair{"a100", "80"}, {"rtx4090", "89"}, {"b200", "100"}}) {
+      const Row row = run(request(kernel), gpu);
+      EXPECT_EQ(row.status, Status::unsupported);
+      EXPECT_EQ(row.reason,
+                std::string(kernel) + " has no variant for sm_" + sm + "; compiled: sm_90-90");
+      EXPECT_FALSE(row.time_us);
+    }
+  }
+}
+
+// On a real GPU a closed kernel's row is ok, and its predictions are null with the reason.
 TEST(StartRow, ClosedKernelsHaveNoPrediction) {
   DeviceInfo device;
   device.device = "cuda:0";

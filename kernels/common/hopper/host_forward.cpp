@@ -1,0 +1,359 @@
+#include "common/hopper/host_forward.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "common/hopper/schedule.hpp"
+#include "common/host_math.hpp"
+#include "common/mask.hpp"
+
+namespace rooflash::hopper {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr float kLagLog2 = 8;
+constexpr std::int64_t kWarpgroupRows = 64;
+constexpr std::int64_t kWarpRows = 16;
+
+std::size_t lane_of(std::size_t column) {
+  return column / 2 % 4;
+}
+
+// The Q tile and one stage of K and of V: the others only hide latency. S, P and O are in
+// registers.
+std::int64_t needed_bytes(const Problem& p, const Config& config, Tile tile) {
+  return (tile.block_q + 2 * tile.block_kv * config.stage_blocks) * config.headdim *
+         size_bytes(p.dtype);
+}
+
+Schedule schedule_of(const Problem& p, Tile tile) {
+  return schedule(ceil_div(p.seqlen_q, tile.block_q), p.batch * p.heads_q, p.heads_q / p.heads_kv,
+                  p.seqlen_kv * (p.headdim + p.headdim_v) * size_bytes(p.dtype));
+}
+
+KeyBlocks blocks_of(const Problem& p, std::int64_t first_row, std::int64_t rows,
+                    std::int64_t block_kv) {
+  if (first_row >= p.seqlen_q) return {};
+  return key_blocks(band_of(p), first_row, std::min(rows, p.seqlen_q - first_row), p.seqlen_kv,
+                    block_kv);
+}
+
+// Rows of `most` from `first` on that exist.
+std::int64_t existing(std::int64_t first, std::int64_t most, std::int64_t seqlen) {
+  return std::clamp<std::int64_t>(seqlen - first, 0, most);
+}
+
+// Of a query tile's first row and place of a warp in it: the first row of the warp's warpgroup.
+std::int64_t warpgroup_row(std::int64_t first_row, std::int64_t place) {
+  return first_row + place / kWarpgroupRows * kWarpgroupRows;
+}
+
+struct Warp {
+  Warp(TwoLevelMemory& memory, std::int64_t place_in_tile, Tile tile, const Config& config,
+       std::int64_t bytes)
+      : place(place_in_tile),
+        q(memory, std::min(kWarpRows, tile.block_q - place), config.headdim, bytes),
+        s(memory, q.rows(), tile.block_kv, kInRegisters),
+        o(memory, q.rows(), config.headdim, kInRegisters),
+        lse(memory, q.rows(), 1, kInRegisters) {}
+
+  std::int64_t place;  // of its first row in the query tile
+  SramTile q;
+  SramTile s;  // then the weights
+  SramTile o;  // not yet divided by the row sums
+  SramTile lse;
+  std::vector<RowState> rows;
+  KeyBlocks own{};  // of its warpgroup
+  // The last of the first blocks, which go the exact way until no mask is needed and all rows have
+  // seen a key; -1 while these go on.
+  std::int64_t settled = -1;
+
+  bool unset() const {
+    return std::any_of(rows.begin(), rows.end(),
+                       [](const RowState& row) { return row.max == kMinusInfinity; });
+  }
+  // Whether a block's maxima are looked for: only whole stages go the fast way.
+  bool is_exact(std::int64_t block, std::int64_t stage_blocks) {
+    if (settled < 0) {
+      if (block == own.end - 1 || block >= own.whole_end || unset()) return true;
+      settled = block + 1;
+    }
+    const std::int64_t first = block / stage_blocks * stage_blocks;
+    return first + stage_blocks > settled || first < std::max(own.whole_begin, own.begin);
+  }
+};
+
+void apply_mask(const Problem& p, Warp& warp, std::int64_t first_row, std::int64_t first_key) {
+  for (std::size_t r = 0; r < warp.rows.size(); ++r) {
+    const auto row = static_cast<std::int64_t>(r);
+    const KeyRange keys = visible_keys(p, first_row + row);
+    for (std::int64_t c = 0; c < warp.s.cols(); ++c) {
+      const std::int64_t key = first_key + c;
+      if (key < keys.begin || key >= keys.end) warp.s.at(row, c) = kMinusInfinity;
+    }
+  }
+}
+
+// Divides by the row sums, and LSE.
+void normalise(Warp& warp, float bias_log2) {
+  for (std::size_t r = 0; r < warp.rows.size(); ++r) {
+    const auto row = static_cast<std::int64_t>(r);
+    const RowState& state = warp.rows[r];
+    const float sum = (state.sums[0] + state.sums[1]) + (state.sums[2] + state.sums[3]);
+    const float inverse = sum == 0.0F ? 0.0F : 1.0F / sum;
+    for (std::int64_t c = 0; c < warp.o.cols(); ++c) warp.o.at(row, c) *= inverse;
+    // The sum without its bias is near 1, where a logarithm is most exact; above 1 it may be too
+    // large to take the bias out.
+    const float bias = sum < 1.0F ? bias_log2 : 0.0F;
+    warp.lse.at(row, 0) = sum == 0.0F
+                              ? kMinusInfinity
+                              : (state.max + (bias_log2 - bias)) * std::numbers::ln2_v<float> +
+                                    std::log(sum * std::exp2(bias));
+  }
+}
+
+class Forward {
+ public:
+  Forward(const Problem& problem, const HostTensors& tensors, Tile tile, const Config& config,
+          const Softmax& softmax, TwoLevelMemory& memory)
+      : p_(problem), t_(tensors), tile_(tile), config_(config), softmax_(softmax), memory_(memory) {
+    const std::int64_t bytes = size_bytes(p_.dtype);
+    for (std::int64_t place = 0; place < tile_.block_q; place += kWarpRows) {
+      warps_.emplace_back(memory_, place, tile_, config_, bytes);
+    }
+    for (int i = 0; i < config_.stage_blocks; ++i) {
+      k_.emplace_back(memory_, tile_.block_kv, config_.headdim, bytes);
+      v_.emplace_back(memory_, tile_.block_kv, config_.headdim, bytes);
+    }
+  }
+
+  ForwardCounts run() {
+    const Schedule schedule = schedule_of(p_, tile_);
+    for (int i = 0; i < schedule.tiles(); ++i) {
+      const Work work = schedule.work(i);
+      query_tile(work.head / p_.heads_q, work.head % p_.heads_q, work.query_block * tile_.block_q);
+    }
+    return counts_;
+  }
+
+ private:
+  void query_tile(std::int64_t batch, std::int64_t head, std::int64_t first_row) {
+    const std::int64_t head_kv = head / (p_.heads_q / p_.heads_kv);
+    for (Warp& warp : warps_) begin(warp, batch, head, first_row);
+    const KeyBlocks stages =
+        blocks_of(p_, first_row, tile_.block_q, tile_.block_kv * config_.stage_blocks);
+    for (std::int64_t stage = stages.end; stage-- > stages.begin;) {
+      load_stage(stage, batch, head_kv);
+      for (int sub = config_.stage_blocks; sub-- > 0;) {
+        const std::int64_t block = stage * config_.stage_blocks + sub;
+        for (Warp& warp : warps_) {
+          if (warp.own.begin <= block && block < warp.own.end) {
+            step(warp, first_row + warp.place, block, k_[static_cast<std::size_t>(sub)],
+                 v_[static_cast<std::size_t>(sub)]);
+          }
+        }
+      }
+    }
+    for (Warp& warp : warps_) end(warp, batch, head, first_row + warp.place);
+  }
+
+  void begin(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t first_row) {
+    const std::int64_t row = first_row + warp.place;
+    const std::int64_t rows = existing(row, warp.q.rows(), p_.seqlen_q);
+    memory_.load(warp.q, t_.q + row_offset(batch, row, head, p_.seqlen_q, p_.heads_q, p_.headdim),
+                 rows, p_.headdim, p_.heads_q * p_.headdim, p_.dtype);
+    warp.o.fill(0.0F);
+    warp.rows.assign(static_cast<std::size_t>(rows), RowState{});
+    const std::int64_t group_row = warpgroup_row(first_row, warp.place);
+    const std::int64_t group_rows = std::min(kWarpgroupRows, first_row + tile_.block_q - group_row);
+    warp.own = blocks_of(p_, group_row, group_rows, tile_.block_kv);
+    warp.settled = -1;
+  }
+
+  void load_stage(std::int64_t stage, std::int64_t batch, std::int64_t head_kv) {
+    for (int sub = 0; sub < config_.stage_blocks; ++sub) {
+      const std::int64_t key = (stage * config_.stage_blocks + sub) * tile_.block_kv;
+      const std::int64_t keys = existing(key, tile_.block_kv, p_.seqlen_kv);
+      const auto load = [&](SramTile& target, const float* source, std::int64_t width) {
+        memory_.load(target,
+                     source + row_offset(batch, key, head_kv, p_.seqlen_kv, p_.heads_kv, width),
+                     keys, width, p_.heads_kv * width, p_.dtype);
+      };
+      load(k_[static_cast<std::size_t>(sub)], t_.k, p_.headdim);
+      load(v_[static_cast<std::size_t>(sub)], t_.v, p_.headdim_v);
+    }
+  }
+
+  void step(Warp& warp, std::int64_t first_row, std::int64_t block, const SramTile& k,
+            const SramTile& v) {
+    const auto scores = [&] {
+      warp.s.fill(0.0F);
+      add_product_transposed(warp.s, warp.q, k);
+    };
+    scores();
+    const Block of_warp{warp.s, warp.rows,
+                        static_cast<float>(softmax_scale(p_) * std::numbers::log2e)};
+    if (warp.is_exact(block, config_.stage_blocks)) {
+      if (block < warp.own.whole_begin || block >= warp.own.whole_end) {
+        apply_mask(p_, warp, first_row, block * tile_.block_kv);
+      }
+      softmax_.exact(of_warp);
+      ++counts_.exact;
+    } else {
+      softmax_.fast(of_warp, [&] {
+        scores();
+        ++counts_.replayed;
+      });
+      ++counts_.fast;
+    }
+    for (std::size_t r = 0; r < warp.rows.size(); ++r) {
+      float* o = warp.o.row(static_cast<std::int64_t>(r));
+      std::for_each(o, o + warp.o.cols(), [&](float& value) { value *= warp.rows[r].factor; });
+      float* s = warp.s.row(static_cast<std::int64_t>(r));
+      std::transform(s, s + warp.s.cols(), s, [&](float w) { return round_to(p_.dtype, w); });
+    }
+    add_product(warp.o, warp.s, v);
+  }
+
+  void end(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t row) {
+    normalise(warp, softmax_.bias_log2());
+    const auto rows = static_cast<std::int64_t>(warp.rows.size());
+    memory_.store(warp.o,
+                  t_.o + row_offset(batch, row, head, p_.seqlen_q, p_.heads_q, p_.headdim_v), rows,
+                  p_.headdim_v, p_.heads_q * p_.headdim_v, output_dtype(p_.dtype));
+    memory_.store(warp.lse, t_.lse + (batch * p_.heads_q + head) * p_.seqlen_q + row, rows, 1, 1,
+                  DType::fp32);
+  }
+
+  const Problem& p_;
+  const HostTensors& t_;
+  Tile tile_;
+  const Config& config_;
+  const Softmax& softmax_;
+  TwoLevelMemory& memory_;
+  std::vector<Warp> warps_;
+  std::vector<SramTile> k_;  // of a stage
+  std::vector<SramTile> v_;
+  ForwardCounts counts_;
+};
+
+}  // namespace
+
+void RowState::move_to(float largest) {
+  factor = 1;
+  if (largest > max + kLagLog2) {  // also the first score of a row, after -inf
+    factor = std::exp2(max - largest);
+    max = largest;
+    for (float& sum : sums) sum *= factor;
+  }
+}
+
+float Block::largest_score(std::size_t row) const {
+  const float* scores = s.row(static_cast<std::int64_t>(row));
+  float largest = kMinusInfinity;
+  for (std::int64_t c = 0; c < s.cols(); ++c) largest = std::max(largest, scores[c]);
+  return largest * scale_log2;
+}
+
+void Block::exponentiate(std::size_t row, float shift, RowState::LaneSums& sums) const {
+  float* scores = s.row(static_cast<std::int64_t>(row));
+  for (std::size_t c = 0; c < static_cast<std::size_t>(s.cols()); ++c) {
+    scores[c] = std::exp2(scores[c] * scale_log2 - shift);
+    sums[lane_of(c)] += scores[c];
+  }
+}
+
+void Softmax::exact(const Block& block) const {
+  for (std::size_t r = 0; r < block.rows.size(); ++r) {
+    RowState& row = block.rows[r];
+    row.move_to(reference(block.largest_score(r)));
+    // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
+    block.exponentiate(r, row.max == kMinusInfinity ? 0.0F : row.max + bias_log2(), row.sums);
+  }
+}
+
+std::string limits(std::string_view family, const Problem& p, const Config& config) {
+  constexpr int kRowsLog2 = 29;  // the kernel adds rows and ends of bands in 32 bits
+  return tiled_limits(family, p, p.batch * p.heads_q * ceil_div(p.seqlen_q, config.block_m()),
+                      "query tiles", kRowsLog2);
+}
+
+Tile choose_tile(const Problem& p, const Config& config, std::int64_t sram_bytes) {
+  return fit_tile({config.block_m(), config.block_n}, sram_bytes,
+                  [&](Tile tile) { return needed_bytes(p, config, tile); });
+}
+
+ForwardCounts forward(const Problem& p, const HostTensors& t, Tile tile, const Config& config,
+                      const Softmax& softmax, TwoLevelMemory& memory) {
+  return Forward(p, t, tile, config, softmax, memory).run();
+}
+
+Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_ops) {
+  const std::int64_t heads = p.batch * p.heads_q;
+  const std::int64_t bytes = size_bytes(p.dtype);
+  const std::int64_t stage_keys = tile.block_kv * config.stage_blocks;
+  const std::int64_t group_rows = std::min(kWarpgroupRows, tile.block_q);
+  const std::int64_t query_tiles = ceil_div(p.seqlen_q, tile.block_q);
+  std::int64_t key_rows = 0;    // loaded, per head
+  std::int64_t steps = 0;       // of warpgroups, per head
+  std::int64_t most_steps = 0;  // of one query tile
+  for (std::int64_t row = 0; row < p.seqlen_q; row += tile.block_q) {
+    const KeyBlocks stages = blocks_of(p, row, tile.block_q, stage_keys);
+    if (stages.begin == stages.end) continue;
+    key_rows += std::min(stages.end * stage_keys, p.seqlen_kv) - stages.begin * stage_keys;
+    std::int64_t steps_here = 0;
+    for (std::int64_t place = 0; place < tile.block_q; place += group_rows) {
+      const KeyBlocks own =
+          blocks_of(p, row + place, std::min(group_rows, tile.block_q - place), tile.block_kv);
+      steps_here += own.end - own.begin;
+    }
+    steps += steps_here;
+    most_steps = std::max(most_steps, steps_here);
+  }
+  const std::int64_t sharing = query_tiles * (p.heads_q / p.heads_kv);
+  const std::int64_t row = p.headdim * bytes;
+  const std::int64_t row_v = p.headdim_v * bytes;
+  constexpr std::int64_t kPiece = 128;  // a row of a box of the copy engine
+  Traffic result;
+  result.streams = {
+      // All rows, those that see no key too.
+      read_stream("q", q_elements(p) * bytes, q_elements(p) * bytes, 1, row, kPiece),
+      read_stream("k", k_elements(p) * bytes, heads * key_rows * row, sharing, row, kPiece),
+      read_stream("v", v_elements(p) * bytes, heads * key_rows * row_v, sharing, row_v, kPiece),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)), row_v, kPiece),
+      write_stream("lse", lse_elements(p) * 4),
+  };
+  const double scores =
+      static_cast<double>(heads * steps) * static_cast<double>(group_rows * tile.block_kv);
+  Stage forward;
+  forward.name = "forward";
+  forward.sm_l2_bytes = static_cast<double>(result.read_bytes() + result.write_bytes());
+  forward.tensor_ops = scores * 4.0 * config.headdim;
+  forward.exp_ops = scores;
+  forward.fp32_ops = scores * fp32_ops;
+  forward.tiles = static_cast<double>(heads * query_tiles);
+  if (steps > 0) {
+    forward.largest_tile =
+        static_cast<double>(most_steps * query_tiles) / static_cast<double>(steps);
+  }
+  // The next tile's Q and first keys are on their way before a tile ends; with one tile of Q they
+  // wait for its last product.
+  forward.latencies = config.early_release ? 2 : 1;
+  forward.path = TensorPath::wgmma;
+  result.stages = {forward};
+  return result;
+}
+
+std::string describe(const CompiledTile& tile) {
+  const Config& config = tile.config;
+  std::string text = std::to_string(config.block_m()) + " queries x " +
+                     std::to_string(config.block_n) + " keys, " + std::to_string(config.stages) +
+                     " stages";
+  if (config.stage_blocks > 1) text += " of " + std::to_string(config.stage_blocks) + " blocks";
+  if (config.ping_pong) text += ", ping-pong";
+  return text + "; " + std::string(tile.why);
+}
+
+}  // namespace rooflash::hopper

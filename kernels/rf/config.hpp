@@ -1,0 +1,31 @@
+// Tiles of rf. CUDA-free: the traffic model reads them.
+#pragma once
+
+#include "common/hopper/tiles.hpp"
+
+namespace rooflash::rf {
+
+// Head dim, warpgroups of 64 queries, keys a step, steps a stage, stages, ping-pong, early release.
+inline constexpr hopper::CompiledTile kTiles[] = {
+    {{64, 4, 64, 2, 4, false, false}, hopper::any, "the registers hold 4 warpgroups"},
+    {{96, 3, 64, 1, 4, false, false}, hopper::any, "the registers hold 3 warpgroups"},
+    {{128, 3, 64, 1, 4, false, false}, hopper::any, "the registers hold 3 warpgroups"},
+    {{192, 2, 96, 1, 2, true, true},
+     hopper::any,
+     "fa3's softmax and tile: a lazy reference gains nothing here"},
+    {{256, 2, 64, 1, 2, true, true},
+     hopper::any,
+     "fa3's softmax and tile: a lazy reference gains nothing here"},
+};
+static_assert(hopper::all_fit(kTiles));
+
+constexpr const hopper::CompiledTile& choose(const Problem& p) {
+  return kTiles[hopper::choose(kTiles, p)];
+}
+
+// Whether a tile has the lazily referenced softmax; the others have fa3's.
+constexpr bool is_lazy(const hopper::Config& config) {
+  return config.headdim <= 128;
+}
+
+}  // namespace rooflash::rf
