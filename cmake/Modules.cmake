@@ -122,7 +122,8 @@ if(ROOFLASH_CUDA)
   endif()
   add_library(rooflash_cuda STATIC ${CMAKE_SOURCE_DIR}/kernels/registry.cpp ${cudnn_sources} ${cuda_sources})
   target_include_directories(rooflash_cuda PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/kernels)
-  target_compile_definitions(rooflash_cuda PRIVATE ROOFLASH_WITH_CUDA $<$<BOOL:${ROOFLASH_SLOWDOWN}>:ROOFLASH_SLOWDOWN>)
+  target_compile_definitions(rooflash_cuda PRIVATE ROOFLASH_WITH_CUDA $<$<BOOL:${ROOFLASH_SLOWDOWN}>:ROOFLASH_SLOWDOWN>
+                                                   $<$<IN_LIST:90a,${ROOFLASH_ARCHITECTURES}>:ROOFLASH_SM90A>)
   target_compile_options(rooflash_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
     -lineinfo --expt-relaxed-constexpr --no-compress -Xptxas=-v,--warn-on-spills>)
   target_link_libraries(rooflash_cuda PRIVATE warnings PUBLIC

@@ -5,15 +5,15 @@
 
 namespace rooflash::rf {
 
-// Head dim, warpgroups of 64 queries, keys a step, steps a stage, stages, ping-pong, early release.
+// Head dim, warpgroups of 64 queries, keys a step, steps a stage, stages, early release.
 inline constexpr hopper::CompiledTile kTiles[] = {
-    {{64, 4, 64, 2, 4, false, false}, hopper::any, "the registers hold 4 warpgroups"},
-    {{96, 3, 64, 1, 4, false, false}, hopper::any, "the registers hold 3 warpgroups"},
-    {{128, 3, 64, 1, 4, false, false}, hopper::any, "the registers hold 3 warpgroups"},
-    {{192, 2, 96, 1, 2, true, true},
+    {{64, 4, 64, 2, 4, false}, hopper::any, "the registers hold 4 warpgroups"},
+    {{96, 3, 64, 1, 4, false}, hopper::any, "the registers hold 3 warpgroups"},
+    {{128, 3, 64, 1, 4, false}, hopper::any, "the registers hold 3 warpgroups"},
+    {{192, 2, 64, 1, 2, false},
      hopper::any,
      "fa3's softmax and tile: a lazy reference gains nothing here"},
-    {{256, 2, 64, 1, 2, true, true},
+    {{256, 2, 64, 1, 2, true},
      hopper::any,
      "fa3's softmax and tile: a lazy reference gains nothing here"},
 };

@@ -31,14 +31,13 @@ struct Softmax : hopper::RowSoftmax {
   static constexpr float kBias = Room<T>::kBiasLog2;
   static constexpr float kScale = kBias == 60 ? 0x1p60F : 1.0F;
   static constexpr bool kKeepsKeys = true;
-  static constexpr float kLagLog2 = 8;
   template <int kKeys>
   __device__ __forceinline__ void exact(Accumulators<1, kKeys>& s, float scale_log2) {
     float maxima[1][2];
     row_maxima(maxima, s);
     maxima[0][0] = ceilf(maxima[0][0] * scale_log2);
     maxima[0][1] = ceilf(maxima[0][1] * scale_log2);
-    move_to(maxima[0], kLagLog2);
+    move_to(maxima[0]);
     const float shift[2] = {rows.max[0][0] == -INFINITY ? 0.0F : rows.max[0][0] + kBias,
                             rows.max[0][1] == -INFINITY ? 0.0F : rows.max[0][1] + kBias};
     hopper::exponentiate(s, scale_log2, shift, rows.sum[0]);

@@ -2,10 +2,11 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 
-#include "common/host_math.hpp"
 #include "common/launch.hpp"
 #include "core/error.hpp"
 
@@ -54,8 +55,7 @@ CUtensorMap tensor_map(DType dtype, const void* data, std::int64_t batch, std::i
   return map;
 }
 
-}  // namespace
-
+// Counters of its own on the current device, at 0.
 std::shared_ptr<Counters> make_counters() {
   void* memory = nullptr;
   check_launch(cudaMalloc(&memory, sizeof(Counters)), "cudaMalloc");
@@ -64,6 +64,8 @@ std::shared_ptr<Counters> make_counters() {
   check_launch(cudaMemset(memory, 0, sizeof(Counters)), "cudaMemset");
   return counters;
 }
+
+}  // namespace
 
 Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
                          Counters* counters, int sm_count) {
@@ -79,11 +81,33 @@ Arguments make_arguments(const Problem& p, const Tensors& t, const Config& confi
   args.problem = forward_arguments(p, t);
   args.band_first = static_cast<int>(args.problem.band.first);
   args.band_last = static_cast<int>(args.problem.band.last);
-  args.schedule = schedule(ceil_div(p.seqlen_q, config.block_m()), p.batch * p.heads_q,
-                           p.heads_q / p.heads_kv, p.seqlen_kv * (p.headdim + p.headdim_v) * 2,
-                           p.mask.kind != MaskKind::causal, sm_count);
+  args.schedule = schedule_for(p, config.block_m(), sm_count);
   args.counters = counters;
   return args;
+}
+
+Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
+                 const DeviceLimits& device) {
+#ifndef ROOFLASH_SM90A
+  throw NotBuiltError(
+      "this build holds no code for sm_90a (configure with 90a among ROOFLASH_ARCHITECTURES)");
+#endif
+  const std::shared_ptr<Counters> counters = make_counters();
+  Arguments args = make_arguments(p, t, config, counters.get(), device.sm_count);
+  const int grid = std::min(args.schedule.tiles(), device.sm_count);
+  const Resources resources =
+      prepare_kernel(kernel, config.threads(), config.smem_bytes(), grid, device.sm_count);
+  return {.launch =
+              [kernel, config, args, grid, counters](CUstream_st* stream) mutable {
+                void* arguments[] = {&args};
+                check_launch(
+                    cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(grid)),
+                                     dim3(static_cast<unsigned>(config.threads())), arguments,
+                                     static_cast<std::size_t>(config.smem_bytes()), stream),
+                    "launching a kernel of the Hopper pipeline");
+              },
+          .resources = resources,
+          .workspace_bytes = sizeof(Counters)};
 }
 
 }  // namespace rooflash::hopper

@@ -3,8 +3,6 @@
 
 #include <cuda.h>
 
-#include <memory>
-
 #include "common/forward_arguments.cuh"
 #include "common/hopper/config.hpp"
 #include "common/hopper/schedule.hpp"
@@ -26,12 +24,14 @@ struct Arguments {
   Counters* counters;
 };
 
-// Counters of its own on the current device, at 0. Throws Error.
-std::shared_ptr<Counters> make_counters();
-
 // Tensor maps for `config`'s boxes and the order of the tiles. Throws Error where the driver
 // refuses.
 Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
                          Counters* counters, int sm_count);
+
+// The launch of `kernel`, a __global__ function of an Arguments that runs `forward` with `config`.
+// Throws NotBuiltError where this binary was not built for sm_90a.
+Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
+                 const DeviceLimits& device);
 
 }  // namespace rooflash::hopper

@@ -400,7 +400,7 @@ class Consumer {
     store_last<0>();
     store_last<1>();
     if constexpr (kConfig.early_release) {
-      if (lane() == 0) ptx::tma_store_wait_read();  // shared memory ends with the CTA
+      if (leads()) ptx::tma_store_wait_read();  // shared memory ends with the CTA
     }
   }
 
@@ -429,14 +429,18 @@ class Consumer {
   static __device__ __forceinline__ int warpgroup() {
     return ptx::uniform(static_cast<int>(threadIdx.x) / 128) - 1;
   }
+  // Worked out anew at each use, with all that follows from them: registers are short.
   static __device__ __forceinline__ int lane() {
-    return static_cast<int>(threadIdx.x) % 32;
+    return ptx::fresh(static_cast<int>(threadIdx.x)) % 32;
   }
   static __device__ __forceinline__ int warp() {
-    return static_cast<int>(threadIdx.x) / 32 % 4;
+    return ptx::fresh(static_cast<int>(threadIdx.x)) / 32 % 4;
+  }
+  static __device__ __forceinline__ bool leads() {
+    return threadIdx.x % 32 == 0;
   }
   __device__ __forceinline__ void release(std::uint32_t barrier) const {
-    if (lane() == 0) ptx::mbarrier_arrive(barrier);
+    if (leads()) ptx::mbarrier_arrive(barrier);
   }
   // Where the warp's 16 rows of the tile's Q begin.
   __device__ __forceinline__ std::uint32_t own_rows(int tile) const {
@@ -648,20 +652,21 @@ class Consumer {
     if (tile_ == 0 || (!kConfig.early_release && kPart == 1)) return;
     const Place place = read_place(tile_ - 1);
     const int warp_row = place.first_row + warp() * 16;
+    const std::uint32_t lane_offset = TileLayout<64>::rows_first(lane(), 0);
     if constexpr (kConfig.early_release) {
       constexpr int kSteps = 128 / 16;
       const std::uint32_t staged = smem_.o(warpgroup(), warp());
-      if (lane() == 0) ptx::tma_store_wait_read();
+      if (leads()) ptx::tma_store_wait_read();
       __syncwarp();
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
         ptx::stmatrix_x4(staged + static_cast<std::uint32_t>(k / 4 * 16 * kRowBytes) +
-                             TileLayout<64>::rows_first(lane(), k % 4 * 2),
+                             TileLayout<64>::advance(lane_offset, k % 4 * 2),
                          rounded_[kPart * kSteps + k][0]);
       }
       ptx::fence_proxy_async();
       __syncwarp();
-      if (lane() == 0) {
+      if (leads()) {
 #pragma unroll
         for (int column = 0; column < 2; ++column) {
           ptx::tma_store(&args_.o, {64 * (2 * kPart + column), place.head, warp_row, place.batch},
@@ -675,7 +680,7 @@ class Consumer {
       for (int k = 0; k < kConfig.headdim / 16; ++k) {
         ptx::stmatrix_x4(own_rows(tile_ - 1) +
                              static_cast<std::uint32_t>(k / 4 * kWarpgroupRows * kRowBytes) +
-                             TileLayout<64>::rows_first(lane(), k % 4 * 2),
+                             TileLayout<64>::advance(lane_offset, k % 4 * 2),
                          rounded_[k][0]);
       }
       ptx::fence_proxy_async();
@@ -691,7 +696,7 @@ class Consumer {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const int row = r * 8 + (lane() >> 2);
-        if ((lane() & 3) == 0 && row < rows) lse[row] = lse_[r];
+        if (lane() % 4 == 0 && row < rows) lse[row] = lse_[r];
       }
     }
   }
@@ -700,6 +705,7 @@ class Consumer {
 // Launched with as many CTAs as SMs, at most one a tile.
 template <class T, Config kConfig, class Softmax>
 __device__ __forceinline__ void forward(const Arguments& args) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // other architectures' code is never run: see `prepare`
   extern __shared__ unsigned char smem_raw[];
   const Smem<kConfig> smem(smem_raw);
   if (threadIdx.x == 0) {
@@ -723,6 +729,7 @@ __device__ __forceinline__ void forward(const Arguments& args) {
     ptx::take_registers_up_to<kConfig.consumer_registers()>();
     Consumer<T, kConfig, Softmax>(args, smem).run();
   }
+#endif
 }
 
 }  // namespace rooflash::hopper

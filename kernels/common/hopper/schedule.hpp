@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/problem.hpp"
+
 namespace rooflash::hopper {
 
 struct Work {
@@ -40,18 +42,24 @@ struct Schedule {
 // `kv_head_bytes` of K and V serve `group` query heads. `even`: all query blocks take as long.
 constexpr Schedule schedule(std::int64_t query_blocks, std::int64_t heads, std::int64_t group,
                             std::int64_t kv_head_bytes, bool even, int sm_count) {
-  constexpr std::int64_t kL2Bytes = 32 << 20;
+  constexpr std::int64_t kSectionBytes = 32 << 20;
   const auto heads_for = [&](std::int64_t tiles) {
     const std::int64_t kv_heads = tiles / (query_blocks * group);
     return std::max<std::int64_t>(kv_heads, 1) * group;
   };
-  const std::int64_t in_l2 = std::max<std::int64_t>(kL2Bytes / kv_head_bytes, 1) * group;
+  const std::int64_t in_l2 = std::max<std::int64_t>(kSectionBytes / kv_head_bytes, 1) * group;
   const std::int64_t last = even ? 0 : std::min({heads_for(3 * sm_count), in_l2, heads});
   const std::int64_t section = std::min(heads_for(sm_count), in_l2);
   // Whole sections before the last, what is left over joins it.
   const std::int64_t first = even ? heads : (heads - last) / section * section;
   return {static_cast<int>(query_blocks), static_cast<int>(heads), static_cast<int>(section),
           static_cast<int>(heads - first)};
+}
+
+inline Schedule schedule_for(const Problem& p, std::int64_t block_m, int sm_count) {
+  return schedule((p.seqlen_q + block_m - 1) / block_m, p.batch * p.heads_q, p.heads_q / p.heads_kv,
+                  p.seqlen_kv * (p.headdim + p.headdim_v) * size_bytes(p.dtype),
+                  p.mask.kind != MaskKind::causal, sm_count);
 }
 
 }  // namespace rooflash::hopper

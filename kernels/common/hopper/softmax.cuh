@@ -8,6 +8,10 @@
 
 namespace rooflash::hopper {
 
+// O is hardly ever rescaled, and the result is the same: O and the sums hold the same maximum, and
+// the division takes it out. Weights reach 2^8, which fp16 holds.
+inline constexpr float kLagLog2 = 8;
+
 // The two rows of a thread: weights are taken against rows.max, in units of log2.
 struct RowSoftmax {
   RowState<1> rows;
@@ -22,14 +26,14 @@ struct RowSoftmax {
   }
 
   // Moves the maxima to those that the rows' lanes agree on, where they have grown by more than
-  // `lag`.
-  __device__ __forceinline__ void move_to(const float (&maxima)[2], float lag) {
+  // kLagLog2.
+  __device__ __forceinline__ void move_to(const float (&maxima)[2]) {
     bool any = false;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const float old = rows.max[0][r];
       factor[r] = 1.0F;
-      if (maxima[r] > old + lag) {  // also the first score of a row, after -inf
+      if (maxima[r] > old + kLagLog2) {  // also the first score of a row, after -inf
         rows.max[0][r] = maxima[r];
         factor[r] = ptx::ex2(old - maxima[r]);
         any = true;
