@@ -1,5 +1,5 @@
-// Loads from shared memory that stay where they are written.
-// PTX ISA, "Data Movement and Conversion Instructions: ld".
+// Loads from shared memory and stores to it that stay where they are written.
+// PTX ISA, "Data Movement and Conversion Instructions: ld, st".
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,11 @@ __device__ __forceinline__ uint4 load_shared_16(std::uint32_t address) {
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
                : "r"(address));
   return value;
+}
+
+// 4 bytes to `address`, a multiple of 4.
+__device__ __forceinline__ void store_shared_4(std::uint32_t address, std::uint32_t value) {
+  asm volatile("st.shared.u32 [%0], %1;\n" ::"r"(address), "r"(value) : "memory");
 }
 
 }  // namespace rooflash::ptx
