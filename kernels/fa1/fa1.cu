@@ -42,10 +42,11 @@ __device__ __forceinline__ int uniform(int value) {
 template <class C>
 struct Group {
   int index, thread, warp, lane;
-  std::uint32_t q_tile;
+  std::uint32_t q_tiles;   // [kQueryStages]
   std::uint32_t p_tile;    // [kBlockM][kBlockN]
-  float4* slices;          // [kBlockM], a maximum or a sum of each slice
-  Statistics* statistics;  // [kBlockM], as they were fetched
+  float4* maxima;          // [kBlockM], of each slice
+  float4* sums;            // the same; with one stage in the same place
+  Statistics* statistics;  // [kQueryStages][kBlockM], as they were fetched
 
   __device__ __forceinline__ explicit Group(unsigned char* smem)
       : thread(static_cast<int>(threadIdx.x) % C::kGroupThreads),
@@ -54,10 +55,12 @@ struct Group {
     index = of_block / kSlices;
     warp = of_block % kSlices;
     unsigned char* const own = smem + index * C::kGroupBytes;
-    q_tile = ptx::smem_address(own);
-    p_tile = q_tile + C::kQueryBytes;
-    slices = reinterpret_cast<float4*>(own + C::kQueryBytes + C::kWeightBytes);
-    statistics = reinterpret_cast<Statistics*>(slices + kBlockM);
+    constexpr int kQueriesBytes = C::kQueryStages * C::kQueryBytes;
+    q_tiles = ptx::smem_address(own);
+    p_tile = q_tiles + kQueriesBytes;
+    maxima = reinterpret_cast<float4*>(own + kQueriesBytes + C::kWeightBytes);
+    sums = maxima + (C::kQueryStages - 1) * kBlockM;
+    statistics = reinterpret_cast<Statistics*>(sums + kBlockM);
   }
   // Addresses that follow from the lane are worked out on each visit: kept, they would cost
   // registers that the accumulators need.
@@ -66,7 +69,7 @@ struct Group {
   // Row r of m-tile m of the lane's accumulators, within the query block.
   __device__ __forceinline__ int row(int m, int r) const { return m * 16 + r * 8 + (lane >> 2); }
   // Hands the others this warp's part of a value per row, which the row's first lane writes.
-  __device__ __forceinline__ void share(const float (&values)[kMTiles][2]) const {
+  __device__ __forceinline__ void share(float4* slices, const float (&values)[kMTiles][2]) const {
     if ((lane & 3) != 0) return;
 #pragma unroll
     for (int m = 0; m < kMTiles; ++m) {
@@ -189,15 +192,18 @@ __global__ void __launch_bounds__(Config<kHeaddim, kLarge>::kThreads, 1)
     return key_blocks(args.band, first_row, min(kBlockM, args.seqlen_q - first_row), args.seqlen_kv,
                       C::kBlockN);
   };
-  const auto load_query = [&](int query_block, bool first_visit) {
+  const auto load_query = [&](int query_block, bool first_visit, int stage) {
+    // With two stages this happens amid the products, where registers are short for addresses.
+    const int thread = C::kQueryStages == 2 ? ptx::fresh(group.thread) : group.thread;
     const int first_row = query_block * kBlockM;
     load_tile<T, kHeaddim, kBlockM, C::kGroupThreads>(
-        group.q_tile, head.q + first_row * head.q_stride, head.q_stride, args.seqlen_q - first_row,
-        args.headdim, group.thread);
+        group.q_tiles + stage * C::kQueryBytes, head.q + first_row * head.q_stride, head.q_stride,
+        args.seqlen_q - first_row, args.headdim, thread);
     constexpr int kAtOnce = 16 / sizeof(Statistics);
-    if (!first_visit && group.thread < kBlockM / kAtOnce) {
-      const int row = group.thread * kAtOnce;
-      ptx::cp_async_16(ptx::smem_address(group.statistics + row), stored + first_row + row, true);
+    if (!first_visit && thread < kBlockM / kAtOnce) {
+      const int row = thread * kAtOnce;
+      ptx::cp_async_16(ptx::smem_address(group.statistics + stage * kBlockM + row),
+                       stored + first_row + row, true);
     }
     ptx::cp_async_commit();
   };
@@ -233,10 +239,15 @@ __global__ void __launch_bounds__(Config<kHeaddim, kLarge>::kThreads, 1)
     ptx::cp_async_commit();
     // The group's first query block from `begin` on.
     const int first = begin + (group.index + C::kGroups - begin % C::kGroups) % C::kGroups;
-    if (first < end) load_query(first, key_block == static_cast<int>(blocks_of(first).begin));
+    const auto load_if_any = [&](int query_block, int stage) {
+      if (query_block >= end) return;
+      load_query(query_block, key_block == static_cast<int>(blocks_of(query_block).begin), stage);
+    };
+    for (int i = 0; i < C::kQueryStages; ++i) load_if_any(first + i * C::kGroups, i);
     ptx::cp_async_wait<0>();
     __syncthreads();
 
+    int stage = 0;
 #pragma unroll 1
     for (int query_block = first; query_block < end; query_block += C::kGroups) {
       const int first_row = query_block * kBlockM;
@@ -245,8 +256,8 @@ __global__ void __launch_bounds__(Config<kHeaddim, kLarge>::kThreads, 1)
       const bool last_visit = key_block == static_cast<int>(blocks.end) - 1;
       group.refresh();
       Accumulators<kMTiles, kSliceKeys> s;
-      scores<T, kHeaddim>(s, group.q_tile, k_tile + group.warp * kTileBytes<kSliceKeys, kHeaddim>,
-                          group.lane);
+      scores<T, kHeaddim>(s, group.q_tiles + stage * C::kQueryBytes,
+                          k_tile + group.warp * kTileBytes<kSliceKeys, kHeaddim>, group.lane);
       const RowBand visible = row_band(args.band, first_row, kBlockM, args.seqlen_kv);
       if (!sees_all(visible, kBlockM, first_key, C::kBlockN, args.seqlen_kv)) {
         apply_mask(s, visible, args.seqlen_kv, group.row(0, 0),
@@ -254,8 +265,8 @@ __global__ void __launch_bounds__(Config<kHeaddim, kLarge>::kThreads, 1)
       }
       float of_slice[kMTiles][2];
       row_maxima(of_slice, s);
-      group.share(of_slice);
-      group.sync();  // the maxima of all slices are there; every warp is done with Q
+      group.share(group.maxima, of_slice);
+      group.sync();  // the maxima of all slices are there; every warp is done with Q and the last P
 
       float new_max[kMTiles][2];
       float keep[kMTiles][2];  // first the old sum, rescaled to the new maximum
@@ -264,18 +275,20 @@ __global__ void __launch_bounds__(Config<kHeaddim, kLarge>::kThreads, 1)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const int row = group.row(m, r);
-          const Statistics old = first_visit ? Statistics{-INFINITY, 0.0F} : group.statistics[row];
-          new_max[m][r] = fmaxf(old.max, largest(group.slices[row]) * args.scale_log2);
+          const Statistics old =
+              first_visit ? Statistics{-INFINITY, 0.0F} : group.statistics[stage * kBlockM + row];
+          new_max[m][r] = fmaxf(old.max, largest(group.maxima[row]) * args.scale_log2);
           keep[m][r] = old.sum * ptx::ex2(old.max - shift_of(new_max[m][r]));
         }
       }
-      group.sync();  // the maxima and the statistics have been read
-      const int next = query_block + C::kGroups;
-      if (next < end) load_query(next, key_block == static_cast<int>(blocks_of(next).begin));
+      if constexpr (C::kQueryStages == 1) {
+        group.sync();  // the maxima and the statistics have been read
+        load_if_any(query_block + C::kGroups, 0);
+      }
 
       std::uint32_t weights[kSliceKeys / 16][kMTiles][4];
       exponentiate<T>(weights, of_slice, s, new_max, args.scale_log2, group);
-      group.share(of_slice);
+      group.share(group.sums, of_slice);
 
       // The warp's columns of O, 16 at a time: a lane has four of them in each of its rows.
       constexpr int kParts = C::kOwnColumns / 16;
@@ -321,7 +334,9 @@ __global__ void __launch_bounds__(Config<kHeaddim, kLarge>::kThreads, 1)
           for (int j = 0; j < 4; ++j) a[m][j] = weights[step][m][j];
         }
       });
-      group.sync();  // P is there, and the sums of all slices
+      if constexpr (C::kQueryStages == 2) ptx::cp_async_wait<0>();
+      group.sync();  // P is there, and the sums of all slices; of two stages, the next Q
+      if constexpr (C::kQueryStages == 2) load_if_any(query_block + 2 * C::kGroups, stage);
 #pragma unroll
       for (int i = 1; i < kSlices; ++i) {
         const int slice = (group.warp + i) % kSlices;
@@ -342,7 +357,7 @@ __global__ void __launch_bounds__(Config<kHeaddim, kLarge>::kThreads, 1)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const int row = group.row(m, r);
-          const float4 sums = group.slices[row];
+          const float4 sums = group.sums[row];
           const float sum = keep[m][r] + (sums.x + sums.y + sums.z + sums.w);
           const float inverse = sum == 0.0F ? 0.0F : 1.0F / sum;
           if (group.warp == 0 && (group.lane & 3) == 0) {
@@ -372,8 +387,12 @@ __global__ void __launch_bounds__(Config<kHeaddim, kLarge>::kThreads, 1)
           }
         }
       }
-      ptx::cp_async_wait<0>();
-      group.sync();  // the next Q has arrived; P and the sums have been read
+      if constexpr (C::kQueryStages == 1) {
+        ptx::cp_async_wait<0>();
+        group.sync();  // the next Q has arrived; the sums have been read
+      } else {
+        stage ^= 1;
+      }
     }
   }
 }
