@@ -40,11 +40,9 @@ struct Head {
   std::int64_t q_stride, k_stride, v_stride, o_stride;
 };
 
-// `index` counts query heads over the whole batch.
 template <class T>
-__device__ __forceinline__ Head<T> head_of(const ForwardArguments& args, int index) {
-  const std::int64_t batch = index / args.heads_q;
-  const std::int64_t head = index % args.heads_q;
+__device__ __forceinline__ Head<T> head_of(const ForwardArguments& args, std::int64_t batch,
+                                           std::int64_t head) {
   const std::int64_t head_kv = head / (args.heads_q / args.heads_kv);
   Head<T> result;
   result.q_stride = static_cast<std::int64_t>(args.heads_q) * args.headdim;
@@ -59,6 +57,15 @@ __device__ __forceinline__ Head<T> head_of(const ForwardArguments& args, int ind
              head_kv * args.headdim_v;
   result.o = static_cast<T*>(args.tensors.o) + batch * args.seqlen_q * result.o_stride +
              head * args.headdim_v;
+  result.lse = args.tensors.lse + (batch * args.heads_q + head) * args.seqlen_q;
+  return result;
+}
+
+// `index` counts query heads over the whole batch.
+template <class T>
+__device__ __forceinline__ Head<T> head_of(const ForwardArguments& args, int index) {
+  Head<T> result = head_of<T>(args, index / args.heads_q, index % args.heads_q);
+  // The same address, for less work.
   result.lse = args.tensors.lse + static_cast<std::int64_t>(index) * args.seqlen_q;
   return result;
 }

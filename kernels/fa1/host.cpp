@@ -1,7 +1,7 @@
 // FlashAttention forward (algorithm 1) on the CPU, with the GPU kernel's loop order and rounding
 // points: key blocks outside, query blocks inside; O in fp32, the row maximum and the row sum are
 // fetched from slow memory and put back on each visit, O divided by its row sum every time; P
-// rounded to the dtype before P V; the four slices of a key block sum up apart and are then added.
+// rounded to the dtype before P V, which sums over all keys of a block.
 // Pairs of blocks that see nothing of each other are skipped.
 #include <algorithm>
 #include <cmath>
@@ -25,10 +25,10 @@ std::int64_t padded_headdim(const Problem& p) {
   return width <= 64 ? 64 : width <= 128 ? 128 : 256;
 }
 
-// One K tile, one V tile, one Q tile, and the parts of one chunk of O. S, P and O are in registers.
+// One tile each of K, V, Q and P. S and O are in registers.
 std::int64_t needed_bytes(const Problem& p, Tile tile) {
   return (tile.block_q + 2 * tile.block_kv) * padded_headdim(p) * size_bytes(p.dtype) +
-         kSlices * tile.block_q * kChunk * 4;
+         tile.block_q * tile.block_kv * size_bytes(p.dtype);
 }
 
 template <int kHeaddim>
@@ -78,15 +78,17 @@ QueryRows visited_rows(const Problem& p, Tile tile, std::int64_t first_key) {
   return {rows.begin / tile.block_q * tile.block_q, rows.end};
 }
 
-// What a group of warps keeps in registers during a visit.
+// What a group of warps has of a query block during a visit: in registers, but for P.
 struct State {
-  State(TwoLevelMemory& memory, Tile tile, std::int64_t width)
-      : scores(memory, tile.block_q, tile.block_kv, kInRegisters),
+  State(TwoLevelMemory& memory, Tile tile, std::int64_t width, std::int64_t weight_bytes)
+      : scores(memory, tile.block_q, tile.block_kv, weight_bytes),
+        product(memory, tile.block_q, width, kInRegisters),
         o(memory, tile.block_q, width, kInRegisters),
         statistics(memory, tile.block_q, 2, kInRegisters),
         keep(memory, tile.block_q, 1, kInRegisters),
         lse(memory, tile.block_q, 1, kInRegisters) {}
-  SramTile scores;      // then the weights
+  SramTile scores;      // then the weights, which the warps exchange in SRAM
+  SramTile product;     // P V of one key block
   SramTile o;           // divided by the row sums so far
   SramTile statistics;  // maximum of the scaled scores, in units of log2; row sum
   SramTile keep;        // share of the old O in the new one
@@ -127,28 +129,16 @@ void softmax(const Problem& p, State& state, std::int64_t first_row, std::int64_
   }
 }
 
-// One chunk of columns of O: the slices' parts of P V, exchanged and added to what is kept of O.
-void add_chunk(State& state, const SramTile& v_tile, SramTile& parts, std::int64_t first_col) {
-  const std::int64_t rows = state.o.rows();
-  const std::int64_t slice_keys = ceil_div(v_tile.rows(), kSlices);
-  parts.fill(0.0F);
-  for (std::int64_t key = 0; key < v_tile.rows(); ++key) {
-    const std::int64_t first_part = key / slice_keys * rows;
-    const float* v = v_tile.row(key) + first_col;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const float weight = state.scores.at(r, key);
-      float* part = parts.row(first_part + r);
-      for (std::int64_t c = 0; c < kChunk; ++c) part[c] += weight * v[c];
-    }
-  }
-  for (std::int64_t r = 0; r < rows; ++r) {
+// P V, added to what is kept of O.
+void add_values(State& state, const SramTile& v_tile) {
+  state.product.fill(0.0F);
+  add_product(state.product, state.scores, v_tile);
+  for (std::int64_t r = 0; r < state.o.rows(); ++r) {
     const float row_sum = state.statistics.at(r, 1);
     const float inverse = row_sum == 0.0F ? 0.0F : 1.0F / row_sum;
-    for (std::int64_t c = 0; c < kChunk; ++c) {
-      float sum = 0.0F;
-      for (std::int64_t slice = 0; slice < kSlices; ++slice) sum += parts.at(slice * rows + r, c);
-      float& o = state.o.at(r, first_col + c);
-      o = o * state.keep.at(r, 0) + sum * inverse;
+    for (std::int64_t c = 0; c < state.o.cols(); ++c) {
+      float& o = state.o.at(r, c);
+      o = o * state.keep.at(r, 0) + state.product.at(r, c) * inverse;
     }
   }
 }
@@ -166,8 +156,7 @@ class HeadSweep {
         q_tile_(memory, tile.block_q, padded_headdim(p), size_bytes(p.dtype)),
         k_tile_(memory, tile.block_kv, padded_headdim(p), size_bytes(p.dtype)),
         v_tile_(memory, tile.block_kv, padded_headdim(p), size_bytes(p.dtype)),
-        parts_(memory, kSlices * tile.block_q, kChunk, 4),
-        state_(memory, tile, padded_headdim(p)) {}
+        state_(memory, tile, padded_headdim(p), size_bytes(p.dtype)) {}
 
   void run(std::int64_t b, std::int64_t h) {
     b_ = b;
@@ -220,7 +209,7 @@ class HeadSweep {
     state_.scores.fill(0.0F);
     add_product_transposed(state_.scores, q_tile_, k_tile_);
     softmax(p_, state_, row, key);
-    for (std::int64_t c = 0; c < p_.headdim_v; c += kChunk) add_chunk(state_, v_tile_, parts_, c);
+    add_values(state_, v_tile_);
     if (block + 1 < blocks.end) {
       memory_.store(state_.o, stored_o(row), rows, p_.headdim_v, o_stride, DType::fp32);
       memory_.store(state_.statistics, stored_statistics(row), tile_.block_q, 2, 2, DType::fp32);
@@ -258,7 +247,7 @@ class HeadSweep {
   float* workspace_;
   std::int64_t b_ = 0;
   std::int64_t h_ = 0;
-  SramTile q_tile_, k_tile_, v_tile_, parts_;
+  SramTile q_tile_, k_tile_, v_tile_;
   State state_;
 };
 
@@ -309,23 +298,23 @@ Stage forward_stage(const Problem& p, Tile tile, const Visits& visits) {
   const auto heads = static_cast<double>(p.batch * p.heads_q);
   const auto bytes = static_cast<double>(size_bytes(p.dtype));
   const auto width = static_cast<double>(padded_headdim(p));
-  const auto width_v = static_cast<double>(ceil_div(p.headdim_v, kChunk) * kChunk);
   const auto queries = static_cast<double>(tile.block_q);
   const auto keys = static_cast<double>(tile.block_kv);
   const double pairs = heads * static_cast<double>(visits.pairs);
   const double scores = pairs * queries * keys;
-  const double outputs = pairs * queries * width_v;
-  constexpr int kCombining = kChunk / 4;  // threads that work out the factors of a row
+  const double outputs = pairs * queries * width;
+  constexpr int kCombining = 4 * kSlices;  // threads that work out the factors of a row
   Stage forward;
   forward.name = "forward";
-  forward.tensor_ops = scores * 2.0 * (width + width_v);
+  forward.tensor_ops = scores * 4.0 * width;
   forward.exp_ops = scores + pairs * queries * kCombining;
-  // Of a score: maximum, scaling, sum, half a conversion. Of an element of O: the sum of the
-  // slices' parts, the old one's factor and the new one's.
-  forward.fp32_ops = scores * 3.5 + outputs * (kSlices + 1.0);
-  // Each warp reads all of Q, and its slice of K and V; the parts of O are written and read.
-  forward.smem_bytes = pairs * bytes * (kSlices * queries * width + keys * (width + width_v)) +
-                       outputs * kSlices * 2.0 * 4.0;
+  // Of a score: maximum, scaling, sum, half a conversion. Of an element of O: the old one's factor
+  // and the new one's.
+  forward.fp32_ops = scores * 3.5 + outputs * 2.0;
+  // Each warp reads all of Q, its slice of K, its columns of V, and what the others have of P.
+  forward.smem_bytes =
+      pairs * bytes *
+      (kSlices * queries * width + 2.0 * keys * width + (kSlices - 1.0) * queries * keys);
   forward.tiles = heads;
   forward.tiles_per_sm = 1;  // by registers and shared memory
   // The launch of the CTA and the way of O back to memory; K, V and the first Q of each sweep.
@@ -344,17 +333,18 @@ Traffic traffic(const Problem& p, Tile tile) {
   const std::int64_t row_kept = p.headdim_v * 4;
   const std::int64_t kept = heads * visits.kept_rows * row_kept;
   const std::int64_t statistics = heads * visits.kept_blocks * tile.block_q * 8;
-  constexpr std::int64_t kPiece = 32;  // two neighbouring lanes, 16 bytes each
-  constexpr std::int64_t kChunkPiece = std::int64_t{kChunk} * 4;
+  constexpr std::int64_t kPiece = 32;    // two neighbouring lanes, 16 bytes each
+  constexpr std::int64_t kColumns = 16;  // of O that four lanes fetch or store with one instruction
   Traffic result;
   result.streams = {
       read_stream("q", q_elements(p) * bytes, heads * visits.query_rows * row, 1, row, kPiece),
       read_stream("k", k_elements(p) * bytes, heads * visits.key_rows * row, group, row, kPiece),
       read_stream("v", v_elements(p) * bytes, heads * visits.key_rows * row_v, group, row_v,
                   kPiece),
-      {"accumulator", heads * visits.once_kept * row_kept, kept, kept, 1, row_kept, kChunkPiece},
+      {"accumulator", heads * visits.once_kept * row_kept, kept, kept, 1, row_kept, kColumns * 4},
       {"statistics", heads * visits.once_kept * 8, statistics, statistics, 1},
-      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)), row_v, kChunkPiece / 2),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)), row_v,
+                   kColumns * size_bytes(output_dtype(p.dtype))),
       write_stream("lse", lse_elements(p) * 4),
   };
   Stage forward = forward_stage(p, tile, visits);

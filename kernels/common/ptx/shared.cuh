@@ -1,5 +1,5 @@
-// Accesses to shared memory by instructions of their own.
-// PTX ISA, "Data Movement and Conversion Instructions: ld, stmatrix".
+// Accesses to shared memory by instructions of their own, which stay where they are written.
+// PTX ISA, "Data Movement and Conversion Instructions: ld, st, stmatrix".
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,11 @@ __device__ __forceinline__ void stmatrix_x4(std::uint32_t address, const std::ui
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(address),
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
+}
+
+// 4 bytes to `address`, a multiple of 4.
+__device__ __forceinline__ void store_shared_4(std::uint32_t address, std::uint32_t value) {
+  asm volatile("st.shared.u32 [%0], %1;\n" ::"r"(address), "r"(value) : "memory");
 }
 
 }  // namespace rooflash::ptx
