@@ -7,21 +7,7 @@
 namespace rooflash::fa3 {
 
 struct Softmax : hopper::RowSoftmax {
-  static constexpr float kScale = 1;
   static constexpr bool kKeepsKeys = false;
-
-  template <int kKeys>
-  __device__ __forceinline__ void exact(Accumulators<1, kKeys>& s, float scale_log2) {
-    float maxima[1][2];
-    row_maxima(maxima, s);
-    maxima[0][0] *= scale_log2;
-    maxima[0][1] *= scale_log2;
-    move_to(maxima[0]);
-    // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
-    const float shift[2] = {rows.max[0][0] == -INFINITY ? 0.0F : rows.max[0][0],
-                            rows.max[0][1] == -INFINITY ? 0.0F : rows.max[0][1]};
-    hopper::exponentiate(s, scale_log2, shift, rows.sum[0]);
-  }
 
   // A thread's own scores tell whether one has outgrown; only then do a row's lanes agree on the
   // maximum.
@@ -44,7 +30,7 @@ struct Softmax : hopper::RowSoftmax {
       }
       move_to(own);
     }
-    hopper::exponentiate(s, scale_log2, rows.max[0], rows.sum[0]);
+    exponentiate(s, scale_log2, rows.sum[0]);
   }
 };
 

@@ -11,7 +11,6 @@
 //
 // Families differ in their Softmax alone. It holds, in rows.max and rows.sum, a thread's two rows
 // and
-//   kScale             weights are 2^(score - max) / kScale
 //   kKeepsKeys         it may ask for the scores again after it has made weights of them
 //   exact(s, ...)      weights of a block after the true maximum, for masked blocks and a row's
 //   first fast(s, again)     weights of a block that all rows see, whatever way the family has;
@@ -341,27 +340,35 @@ __device__ __forceinline__ void issue_weighted_sum(
   }
 }
 
-// The scores of one warp's 16 rows once more, by mma.sync from the tiles in shared memory: `q` is
-// the warp's first row, in columns of kWarpgroupRows rows.
+// The scores of a warp's 16 rows once more, by mma.sync from the tiles in shared memory, for those of
+// a thread's two rows that `wanted` names; the others stay. `q` is the warp's first row, in columns of
+// kWarpgroupRows rows.
 template <class T, Config kConfig>
-__device__ __forceinline__ void scores_again(Accumulators<1, kConfig.block_n>& s, std::uint32_t q,
+__device__ __forceinline__ void scores_again(Accumulators<1, kConfig.block_n>& s,
+                                             const bool (&wanted)[2], std::uint32_t q,
                                              std::uint32_t k, int lane) {
   using Layout = TileLayout<64>;
-  s.clear();
-#pragma unroll 1
-  for (int step = 0; step < kConfig.headdim / 16; ++step) {
-    std::uint32_t a[4];
-    const std::uint32_t column = static_cast<std::uint32_t>(step / 4);
-    ptx::ldmatrix_x4(
-        a, Layout::rows_first(lane, step % 4 * 2) + q + column * (kWarpgroupRows * kRowBytes));
+  const std::uint32_t q_lane = q + Layout::rows_first(lane, 0);
+  const std::uint32_t k_lane = k + Layout::chunks_first(lane, 0);
 #pragma unroll
-    for (int n = 0; n < kConfig.block_n / 8; n += 2) {
+  for (int n = 0; n < kConfig.block_n / 8; n += 2) {
+    float sum[2][4] = {};
+#pragma unroll 1
+    for (int step = 0; step < kConfig.headdim / 16; ++step) {
+      const auto column = static_cast<std::uint32_t>(step / 4);
+      std::uint32_t a[4];
       std::uint32_t b[4];
-      ptx::ldmatrix_x4(b, Layout::chunks_first(lane, step % 4 * 2) + k +
+      ptx::ldmatrix_x4(a, Layout::advance(q_lane, step % 4 * 2) +
+                              column * (kWarpgroupRows * kRowBytes));
+      ptx::ldmatrix_x4(b, Layout::advance(k_lane, step % 4 * 2) +
                               column * (kConfig.stage_keys() * kRowBytes) +
                               static_cast<std::uint32_t>(n * 8 * kRowBytes));
-      ptx::mma_m16n8k16<T>(s.at[0][n], a, b[0], b[1]);
-      ptx::mma_m16n8k16<T>(s.at[0][n + 1], a, b[2], b[3]);
+      ptx::mma_m16n8k16<T>(sum[0], a, b[0], b[1]);
+      ptx::mma_m16n8k16<T>(sum[1], a, b[2], b[3]);
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (wanted[i % 4 / 2]) s.at[0][n + i / 4][i % 4] = sum[i / 4][i % 4];
     }
   }
 }
@@ -386,8 +393,8 @@ class Consumer {
         skip(before_);
       }
       if (busy_) {
-        q_descriptor_ = ptx::wgmma_descriptor(ptx::uniform(smem_.q(Slots::at(tile_), warpgroup())));
-        issue_scores(block_ & kLast, false);
+        q_ = ptx::uniform(smem_.q(Slots::at(tile_), warpgroup()));
+        issue_scores(uses_, block_ & kLast, false);
         if (at_once) store_last<0>();
         attend(at_once);
       } else {
@@ -414,9 +421,8 @@ class Consumer {
   const Smem<kConfig>& smem_;
   int tile_ = 0;   // number of the query tile
   int block_ = 0;  // of keys, whose scores come next or are in work
-  int k_use_ = 0;  // uses of stages of K so far
-  int v_use_ = 0;  // and of V
-  std::uint64_t q_descriptor_;
+  int uses_ = 0;   // of stages that are done with, K and V
+  std::uint32_t q_;    // where the warpgroup's rows of Q begin
   int before_ = 0;     // stages of the tile that come before the warpgroup's own
   bool busy_ = false;  // the warpgroup's rows see keys
   Softmax softmax_;
@@ -486,11 +492,13 @@ class Consumer {
     for (; stages > 0; --stages) {
       for (int i = 0; i < kConfig.stage_blocks; ++i) {
       }
-      ptx::mbarrier_wait(smem_.k_full(Stages::at(k_use_)), Stages::phase(k_use_));
-      ptx::mbarrier_wait(smem_.v_full(Stages::at(v_use_)), Stages::phase(v_use_));
+      const int stage = Stages::at(uses_);
+      ptx::mbarrier_wait(smem_.k_full(stage), Stages::phase(uses_));
+      ptx::mbarrier_wait(smem_.v_full(stage), Stages::phase(uses_));
       __syncwarp();
-      release(smem_.k_empty(Stages::at(k_use_++)));
-      release(smem_.v_empty(Stages::at(v_use_++)));
+      release(smem_.k_empty(stage));
+      release(smem_.v_empty(stage));
+      ++uses_;
     }
   }
 
@@ -498,37 +506,42 @@ class Consumer {
   __device__ __forceinline__ void attend(bool store) {
     ptx::wgmma_wait<0>();
     ptx::pin(s_.at[0]);
-    release_keys(block_ & kLast);
+    release_keys(uses_, block_ & kLast);
     exact_weights();
     round_weights();
     if (store) store_last<1>();
-      // Masked blocks, and one more for rows that saw no key in them.
+  #pragma unroll 1
+    while (block_ > begin_block()) {
+      // Stages of which all rows see all blocks, in one go.
+      const int stages = whole_stages();
+      if (stages == 0) {
+        step(std::true_type{}, (block_ - 1) & kLast);
+        continue;
+      }
+      const int end = block_ - stages * kConfig.stage_blocks;
+      // The last block may have been the first of its stage that the warpgroup sees.
+      if (kLast > 0) {
+        ptx::mbarrier_wait(smem_.v_full(Stages::at(uses_)), Stages::phase(uses_));
+      }
 #pragma unroll 1
-    while (block_ > begin_block() && (block_ > read_own().whole_end || softmax_.unset())) {
-      step(std::true_type{}, (block_ - 1) & kLast);
-    }
-    // Whole stages of blocks that need no mask.
-    const int whole = ptx::uniform(max(read_own().whole_begin, begin_block()));
-#pragma unroll 1
-    while (block_ > whole && ((block_ - 1) & kLast) != kLast) {
-      step(std::true_type{}, (block_ - 1) & kLast);
-    }
-    // The last block may be the first of its stage that the warpgroup sees.
-    if (kLast > 0) {
-      ptx::mbarrier_wait(smem_.v_full(Stages::at(v_use_)), Stages::phase(v_use_));
-    }
-#pragma unroll 1
-    while (block_ - kConfig.stage_blocks >= whole) {
+      while (block_ > end) {
 #pragma unroll
-      for (int sub = kLast; sub >= 0; --sub) step(std::false_type{}, sub);
+        for (int sub = kLast; sub >= 0; --sub) step(std::false_type{}, sub);
+      }
     }
-#pragma unroll 1
-    while (block_ > begin_block()) step(std::true_type{}, (block_ - 1) & kLast);
     release_query();
     issue_weighted_sum(block_ & kLast, false);
     ptx::wgmma_wait<0>();
     ptx::pin(o_.at[0]);
-    release(smem_.v_empty(Stages::at(v_use_++)));
+    release(smem_.v_empty(Stages::at(uses_++)));
+  }
+
+  // How many whole stages come next whose blocks all rows see.
+  __device__ __forceinline__ int whole_stages() const {
+    const Own own = read_own();
+    const bool aligned = (block_ & kLast) == 0 && block_ <= own.whole_end;
+    const int blocks = block_ - max(own.whole_begin, own.begin);
+    return ptx::uniform(aligned && blocks > 0 ? blocks / kConfig.stage_blocks : 0);
   }
 
   // Weights of the next block, at place `sub` of its stage, while P V of the block before runs.
@@ -538,53 +551,55 @@ class Consumer {
     constexpr bool kExact = Exact::value;
     --block_;
     const int sub_before = sub == kLast ? 0 : sub + 1;
-    issue_scores(sub, !kExact && sub != kLast);
+    // K's stage is V's or, with the first block of one, the next.
+    const int use = sub == kLast ? uses_ + 1 : uses_;
+    issue_scores(use, sub, !kExact && sub != kLast);
     issue_weighted_sum(sub_before, !kExact && sub_before != kLast);
     ptx::wgmma_wait<1>();
     ptx::pin(s_.at[0]);
     if constexpr (kExact) {
-      release_keys(sub);
+      release_keys(use, sub);
       exact_weights();
     } else {
-      if constexpr (!Softmax::kKeepsKeys) release_whole_keys(sub);
-      softmax_.fast(s_, args_.problem.scale_log2, [&] {
+      if constexpr (!Softmax::kKeepsKeys) release_whole_keys(use, sub);
+      softmax_.fast(s_, args_.problem.scale_log2, [&](const bool(&rows)[2]) {
         ptx::wgmma_wait<0>();  // the registers of its weights are needed
         ptx::pin(o_.at[0]);
-        scores_again<T, kConfig>(s_, own_rows(tile_), smem_.k(Stages::at(k_use_)) + offset(sub),
+        scores_again<T, kConfig>(s_, rows, q_ + static_cast<std::uint32_t>(warp() * 16 * kRowBytes), smem_.k(Stages::at(use)) + offset(sub),
                                  lane());
       });
       if constexpr (Softmax::kKeepsKeys) {
         __syncwarp();
-        release_whole_keys(sub);
+        release_whole_keys(use, sub);
       }
     }
     ptx::wgmma_wait<0>();
     ptx::pin(o_.at[0]);
-    if (sub_before == 0) release(smem_.v_empty(Stages::at(v_use_++)));
+    if (sub_before == 0) release(smem_.v_empty(Stages::at(uses_++)));
     if (softmax_.moved) rescale();
     round_weights();
   }
 
   // K's stage is handed back with its last block, or with the last that this warpgroup sees.
-  __device__ __forceinline__ void release_whole_keys(int sub) {
-    if (sub == 0) release(smem_.k_empty(Stages::at(k_use_++)));
+  __device__ __forceinline__ void release_whole_keys(int use, int sub) const {
+    if (sub == 0) release(smem_.k_empty(Stages::at(use)));
   }
-  __device__ __forceinline__ void release_keys(int sub) {
-    if (sub == 0 || block_ == begin_block()) release(smem_.k_empty(Stages::at(k_use_++)));
+  __device__ __forceinline__ void release_keys(int use, int sub) const {
+    if (sub == 0 || block_ == begin_block()) release(smem_.k_empty(Stages::at(use)));
   }
 
   // `arrived`: the stage has been waited for before.
-  __device__ __forceinline__ void issue_scores(int sub, bool arrived) {
-    const int stage = Stages::at(k_use_);
+  __device__ __forceinline__ void issue_scores(int use, int sub, bool arrived) {
+    const int stage = Stages::at(use);
     const std::uint32_t k = ptx::uniform(smem_.k(stage));
-    if (!arrived) ptx::mbarrier_wait(smem_.k_full(stage), Stages::phase(k_use_));
+    if (!arrived) ptx::mbarrier_wait(smem_.k_full(stage), Stages::phase(use));
     ptx::wgmma_fence();
-    hopper::issue_scores<T, kConfig>(s_, q_descriptor_, ptx::wgmma_descriptor(k + offset(sub)));
+    hopper::issue_scores<T, kConfig>(s_, ptx::wgmma_descriptor(q_), ptx::wgmma_descriptor(k + offset(sub)));
     ptx::wgmma_commit();
   }
   __device__ __forceinline__ void issue_weighted_sum(int sub, bool arrived) {
-    const int stage = Stages::at(v_use_);
-    if (!arrived) ptx::mbarrier_wait(smem_.v_full(stage), Stages::phase(v_use_));
+    const int stage = Stages::at(uses_);
+    if (!arrived) ptx::mbarrier_wait(smem_.v_full(stage), Stages::phase(uses_));
     const std::uint32_t v = ptx::uniform(smem_.v(stage));
     ptx::wgmma_fence();
     hopper::issue_weighted_sum<T, kConfig>(
@@ -630,11 +645,9 @@ class Consumer {
       float sum = softmax_.rows.sum[0][r];
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
-      const bool empty = sum == 0.0F;
-      lse_[r] = empty ? -INFINITY
-                      : (softmax_.rows.max[0][r] + __log2f(sum * Softmax::kScale)) *
-                            std::numbers::ln2_v<float>;
-      const float inverse = empty ? 0.0F : __fdividef(1.0F, sum);
+      // Without keys the sum is 0 and the logarithm -inf.
+      lse_[r] = (softmax_.rows.max[0][r] + __log2f(sum)) * std::numbers::ln2_v<float>;
+      const float inverse = sum == 0.0F ? 0.0F : __fdividef(1.0F, sum);
 #pragma unroll
       for (int n = 0; n < kConfig.headdim / 8; ++n) {
         o_.at[0][n][2 * r] *= inverse;

@@ -20,9 +20,10 @@ struct RowSoftmax {
 
   __device__ __forceinline__ RowSoftmax() { rows.clear(); }
 
-  // Whether a row of the warp has seen no key yet.
-  __device__ __forceinline__ bool unset() const {
-    return __any_sync(0xFFFFFFFFU, rows.max[0][0] == -INFINITY || rows.max[0][1] == -INFINITY);
+  // What is subtracted from a row's scores. One with no key yet keeps -inf; 0 in its place avoids
+  // inf - inf.
+  __device__ __forceinline__ float shift(int r) const {
+    return rows.max[0][r] == -INFINITY ? 0.0F : rows.max[0][r];
   }
 
   // Moves the maxima to those that the rows' lanes agree on, where they have grown by more than
@@ -45,20 +46,32 @@ struct RowSoftmax {
       rows.sum[0][1] *= factor[1];
     }
   }
-};
 
-// Scores to 2^(score - shift); a row's weights are added up in `sums`.
-template <int kKeys>
-__device__ __forceinline__ void exponentiate(Accumulators<1, kKeys>& s, float scale_log2,
-                                             const float (&shift)[2], float (&sums)[2]) {
+  // Weights after the true maximum.
+  template <int kKeys>
+  __device__ __forceinline__ void exact(Accumulators<1, kKeys>& s, float scale_log2) {
+    float maxima[1][2];
+    row_maxima(maxima, s);
+    maxima[0][0] *= scale_log2;
+    maxima[0][1] *= scale_log2;
+    move_to(maxima[0]);
+    exponentiate(s, scale_log2, rows.sum[0]);
+  }
+
+  // Scores to 2^(score - maximum), which are added to `sums`.
+  template <int kKeys>
+  __device__ __forceinline__ void exponentiate(Accumulators<1, kKeys>& s, float scale_log2,
+                                               float (&sums)[2]) const {
+    const float shifts[2] = {shift(0), shift(1)};
 #pragma unroll
-  for (int n = 0; n < kKeys / 8; ++n) {
+    for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      s.at[0][n][i] = ptx::ex2(s.at[0][n][i] * scale_log2 - shift[i / 2]);
-      sums[i / 2] += s.at[0][n][i];
+      for (int i = 0; i < 4; ++i) {
+        s.at[0][n][i] = ptx::ex2(s.at[0][n][i] * scale_log2 - shifts[i / 2]);
+        sums[i / 2] += s.at[0][n][i];
+      }
     }
   }
-}
+};
 
 }  // namespace rooflash::hopper
