@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::int64_t kSram = 227L << 10U;
 constexpr Config kTiles[] = {
-    {64, 2, 64, 2, 2, false, false},
-    {64, 3, 32, 1, 4, false, false},
+    {64, 2, 64, 2, 2, false},
+    {64, 3, 32, 1, 4, false},
 };
 constexpr float kScale = 8;  // of q, that the softmax scale of head dim 64 takes away
 
@@ -374,11 +374,10 @@ TEST(CompiledTiles, TheSmallestHeadDimThatHoldsTheProblemIsTaken) {
 }
 
 TEST(CompiledTiles, TheFirstThatServesIsTaken) {
-  constexpr CompiledTile kTwo[] = {{{64, 2, 128, 1, 2, true, false}, unmasked, "no mask"},
-                                   {{64, 3, 64, 2, 2, false, false}, any, "masked"}};
+  constexpr CompiledTile kTwo[] = {{{64, 2, 128, 1, 2, false}, unmasked, "no mask"},
+                                   {{64, 3, 64, 2, 2, false}, any, "masked"}};
   Problem p;
-  EXPECT_EQ(describe(kTwo[choose(kTwo, p)]),
-            "128 queries x 128 keys, 2 stages, ping-pong; no mask");
+  EXPECT_EQ(describe(kTwo[choose(kTwo, p)]), "128 queries x 128 keys, 2 stages; no mask");
   p.mask.kind = MaskKind::window;
   EXPECT_EQ(describe(kTwo[choose(kTwo, p)]), "192 queries x 64 keys, 2 stages of 2 blocks; masked");
 }
