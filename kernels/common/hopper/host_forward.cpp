@@ -98,20 +98,15 @@ void apply_mask(const Problem& p, Warp& warp, std::int64_t first_row, std::int64
 }
 
 // Divides by the row sums, and LSE.
-void normalise(Warp& warp, float bias_log2) {
+void normalise(Warp& warp) {
   for (std::size_t r = 0; r < warp.rows.size(); ++r) {
     const auto row = static_cast<std::int64_t>(r);
     const RowState& state = warp.rows[r];
     const float sum = (state.sums[0] + state.sums[1]) + (state.sums[2] + state.sums[3]);
     const float inverse = sum == 0.0F ? 0.0F : 1.0F / sum;
     for (std::int64_t c = 0; c < warp.o.cols(); ++c) warp.o.at(row, c) *= inverse;
-    // The sum without its bias is near 1, where a logarithm is most exact; above 1 it may be too
-    // large to take the bias out.
-    const float bias = sum < 1.0F ? bias_log2 : 0.0F;
-    warp.lse.at(row, 0) = sum == 0.0F
-                              ? kMinusInfinity
-                              : (state.max + (bias_log2 - bias)) * std::numbers::ln2_v<float> +
-                                    std::log(sum * std::exp2(bias));
+    warp.lse.at(row, 0) =
+        sum == 0.0F ? kMinusInfinity : state.max * std::numbers::ln2_v<float> + std::log(sum);
   }
 }
 
@@ -219,7 +214,7 @@ class Forward {
   }
 
   void end(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t row) {
-    normalise(warp, softmax_.bias_log2());
+    normalise(warp);
     const auto rows = static_cast<std::int64_t>(warp.rows.size());
     memory_.store(warp.o,
                   t_.o + row_offset(batch, row, head, p_.seqlen_q, p_.heads_q, p_.headdim_v), rows,
@@ -269,9 +264,9 @@ void Block::exponentiate(std::size_t row, float shift, RowState::LaneSums& sums)
 void Softmax::exact(const Block& block) const {
   for (std::size_t r = 0; r < block.rows.size(); ++r) {
     RowState& row = block.rows[r];
-    row.move_to(reference(block.largest_score(r)));
+    row.move_to(block.largest_score(r));
     // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
-    block.exponentiate(r, row.max == kMinusInfinity ? 0.0F : row.max + bias_log2(), row.sums);
+    block.exponentiate(r, row.max == kMinusInfinity ? 0.0F : row.max, row.sums);
   }
 }
 

@@ -44,10 +44,6 @@ struct Block {
 class Softmax {
  public:
   virtual ~Softmax() = default;
-  // Weights are 2^(score - max - bias).
-  virtual float bias_log2() const { return 0; }
-  // The maximum that a row's largest score of a block asks for.
-  virtual float reference(float largest) const { return largest; }
   // Weights of a block after its true maximum: masked blocks, and a row's first.
   void exact(const Block& block) const;
   // Weights of a block that all rows see. `again` makes scores of them once more.
