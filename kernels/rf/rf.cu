@@ -7,9 +7,9 @@
 #include <type_traits>
 
 #include "common/hopper/forward.cuh"
+#include "common/hopper/running_maximum.cuh"
 #include "common/hopper/table.cuh"
 #include "config.hpp"
-#include "fa3/softmax.cuh"
 #include "softmax.cuh"
 #include "variants.hpp"
 
@@ -19,8 +19,8 @@ template <class T, std::size_t kTile>
 __global__ void __launch_bounds__(kTiles[kTile].config.threads(), 1)
     rf_rf_fwd(const __grid_constant__ hopper::Arguments args) {
   constexpr hopper::Config kConfig = kTiles[kTile].config;
-  using Lazy = std::conditional_t<is_lazy(kConfig), Softmax<T>, fa3::Softmax>;
-  hopper::forward<T, kConfig, Lazy>(args);
+  using OfTile = std::conditional_t<is_lazy(kConfig), Softmax<T>, hopper::RunningMaximum>;
+  hopper::forward<T, kConfig, OfTile>(args);
 }
 
 template <std::size_t kTile, DType kDType>

@@ -10,9 +10,9 @@
 namespace rooflash::rf {
 
 // O and the row sums are exact against any reference, as long as no weight overflows: the division
-// takes the reference out. So a row keeps the maximum of its first block as its reference, and later
-// weights may grow to kLargest. A row that grows beyond, which its sum tells, has its block done again
-// from the scores, exactly; no other row is touched.
+// takes the reference out. So a row keeps the maximum of its first block as its reference, and
+// later weights may grow to kLargest. A row that grows beyond, which its sum tells, has its block
+// done again from the scores, exactly; no other row is touched.
 template <class T>
 struct Softmax : hopper::RowSoftmax {
   static constexpr bool kKeepsKeys = true;
@@ -52,7 +52,8 @@ struct Softmax : hopper::RowSoftmax {
       // A row's four lanes go the same way.
       const bool mine = !(sums[r] <= kLargest);
       const unsigned lanes = __ballot_sync(0xFFFFFFFFU, mine);
-      overflown[r] = (lanes >> (ptx::fresh(static_cast<int>(threadIdx.x)) % 32 / 4 * 4) & 0xFU) != 0;
+      overflown[r] =
+          (lanes >> (ptx::fresh(static_cast<int>(threadIdx.x)) % 32 / 4 * 4) & 0xFU) != 0;
     }
     again(overflown);
     float maxima[1][2];

@@ -182,10 +182,10 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
   const auto wait_for_slot = [&] {
     ptx::mbarrier_wait(smem.q_empty(Slots::at(count)), Slots::phase(count) ^ 1U);
   };
-  int tile = static_cast<int>(blockIdx.x);
+  unsigned tile = blockIdx.x;  // beyond the last it may be more than an int holds
 #pragma unroll 1
-  for (; tile < args.schedule.tiles(); ++count) {
-    const Work work = args.schedule.work(tile);
+  for (; tile < static_cast<unsigned>(args.schedule.tiles()); ++count) {
+    const Work work = args.schedule.work(static_cast<int>(tile));
     const Place place{work.head / p.heads_q, work.head % p.heads_q,
                       work.query_block * kConfig.block_m()};
     write_notes(args, smem, count, place);
@@ -216,7 +216,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
     } else {
       ptx::mbarrier_wait(smem.q_empty(Slots::at(count + 1)), Slots::phase(count + 1) ^ 1U);
     }
-    tile = static_cast<int>(gridDim.x + atomicAdd(&args.counters->taken, 1U));
+    tile = gridDim.x + atomicAdd(&args.counters->taken, 1U);
   }
   wait_for_slot();
   ptx::store_shared_16(smem.note(count), {-1, 0, 0, 0});
@@ -340,9 +340,9 @@ __device__ __forceinline__ void issue_weighted_sum(
   }
 }
 
-// The scores of a warp's 16 rows once more, by mma.sync from the tiles in shared memory, for those of
-// a thread's two rows that `wanted` names; the others stay. `q` is the warp's first row, in columns of
-// kWarpgroupRows rows.
+// The scores of a warp's 16 rows once more, by mma.sync from the tiles in shared memory, for those
+// of a thread's two rows that `wanted` names; the others stay. `q` is the warp's first row, in
+// columns of kWarpgroupRows rows.
 template <class T, Config kConfig>
 __device__ __forceinline__ void scores_again(Accumulators<1, kConfig.block_n>& s,
                                              const bool (&wanted)[2], std::uint32_t q,
@@ -358,8 +358,8 @@ __device__ __forceinline__ void scores_again(Accumulators<1, kConfig.block_n>& s
       const auto column = static_cast<std::uint32_t>(step / 4);
       std::uint32_t a[4];
       std::uint32_t b[4];
-      ptx::ldmatrix_x4(a, Layout::advance(q_lane, step % 4 * 2) +
-                              column * (kWarpgroupRows * kRowBytes));
+      ptx::ldmatrix_x4(
+          a, Layout::advance(q_lane, step % 4 * 2) + column * (kWarpgroupRows * kRowBytes));
       ptx::ldmatrix_x4(b, Layout::advance(k_lane, step % 4 * 2) +
                               column * (kConfig.stage_keys() * kRowBytes) +
                               static_cast<std::uint32_t>(n * 8 * kRowBytes));
@@ -419,9 +419,9 @@ class Consumer {
 
   const Arguments& args_;
   const Smem<kConfig>& smem_;
-  int tile_ = 0;   // number of the query tile
-  int block_ = 0;  // of keys, whose scores come next or are in work
-  int uses_ = 0;   // of stages that are done with, K and V
+  int tile_ = 0;       // number of the query tile
+  int block_ = 0;      // of keys, whose scores come next or are in work
+  int uses_ = 0;       // of stages that are done with, K and V
   std::uint32_t q_;    // where the warpgroup's rows of Q begin
   int before_ = 0;     // stages of the tile that come before the warpgroup's own
   bool busy_ = false;  // the warpgroup's rows see keys
@@ -430,7 +430,6 @@ class Consumer {
   Accumulators<1, kConfig.headdim> o_;
   std::uint32_t weights_[kBlockN / 16][1][4];
   std::uint32_t rounded_[kConfig.headdim / 16][1][4];  // O on its way out
-  float lse_[2];
 
   static __device__ __forceinline__ int warpgroup() {
     return ptx::uniform(static_cast<int>(threadIdx.x) / 128) - 1;
@@ -510,7 +509,7 @@ class Consumer {
     exact_weights();
     round_weights();
     if (store) store_last<1>();
-  #pragma unroll 1
+#pragma unroll 1
     while (block_ > begin_block()) {
       // Stages of which all rows see all blocks, in one go.
       const int stages = whole_stages();
@@ -565,8 +564,8 @@ class Consumer {
       softmax_.fast(s_, args_.problem.scale_log2, [&](const bool(&rows)[2]) {
         ptx::wgmma_wait<0>();  // the registers of its weights are needed
         ptx::pin(o_.at[0]);
-        scores_again<T, kConfig>(s_, rows, q_ + static_cast<std::uint32_t>(warp() * 16 * kRowBytes), smem_.k(Stages::at(use)) + offset(sub),
-                                 lane());
+        scores_again<T, kConfig>(s_, rows, q_ + static_cast<std::uint32_t>(warp() * 16 * kRowBytes),
+                                 smem_.k(Stages::at(use)) + offset(sub), lane());
       });
       if constexpr (Softmax::kKeepsKeys) {
         __syncwarp();
@@ -594,7 +593,8 @@ class Consumer {
     const std::uint32_t k = ptx::uniform(smem_.k(stage));
     if (!arrived) ptx::mbarrier_wait(smem_.k_full(stage), Stages::phase(use));
     ptx::wgmma_fence();
-    hopper::issue_scores<T, kConfig>(s_, ptx::wgmma_descriptor(q_), ptx::wgmma_descriptor(k + offset(sub)));
+    hopper::issue_scores<T, kConfig>(s_, ptx::wgmma_descriptor(q_),
+                                     ptx::wgmma_descriptor(k + offset(sub)));
     ptx::wgmma_commit();
   }
   __device__ __forceinline__ void issue_weighted_sum(int sub, bool arrived) {
@@ -640,13 +640,20 @@ class Consumer {
 
   // O divided by the row sums, and LSE.
   __device__ __forceinline__ void normalise() {
+    const ForwardArguments& p = args_.problem;
+    const Place place = read_place(tile_);
+    const std::int64_t head = static_cast<std::int64_t>(place.batch) * p.heads_q + place.head;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float sum = softmax_.rows.sum[0][r];
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
-      // Without keys the sum is 0 and the logarithm -inf.
-      lse_[r] = (softmax_.rows.max[0][r] + __log2f(sum)) * std::numbers::ln2_v<float>;
+      const int row = place.first_row + warp() * 16 + r * 8 + (lane() >> 2);
+      if (lane() % 4 == 0 && row < p.seqlen_q) {
+        // Without keys the sum is 0 and its logarithm -inf.
+        p.tensors.lse[head * p.seqlen_q + row] =
+            (softmax_.rows.max[0][r] + __log2f(sum)) * std::numbers::ln2_v<float>;
+      }
       const float inverse = sum == 0.0F ? 0.0F : __fdividef(1.0F, sum);
 #pragma unroll
       for (int n = 0; n < kConfig.headdim / 8; ++n) {
@@ -658,7 +665,7 @@ class Consumer {
     for (int k = 0; k < kConfig.headdim / 16; ++k) pack_weights<T>(rounded_[k], o_, k);
   }
 
-  // Hands on O and LSE of the tile before. With early release in two parts, of which a warp's
+  // Hands on O of the tile before. With early release in two parts, of which a warp's
   // shared memory holds one at a time; else there is the first alone.
   template <int kPart>
   __device__ __forceinline__ void store_last() {
@@ -699,18 +706,6 @@ class Consumer {
       ptx::fence_proxy_async();
       __syncwarp();
       release(smem_.o_full(Slots::at(tile_ - 1)));
-    }
-    if constexpr (kPart == 0) {
-      const ForwardArguments& p = args_.problem;
-      const int rows = p.seqlen_q - warp_row;
-      float* const lse =
-          p.tensors.lse +
-          (static_cast<std::int64_t>(place.batch) * p.heads_q + place.head) * p.seqlen_q + warp_row;
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const int row = r * 8 + (lane() >> 2);
-        if (lane() % 4 == 0 && row < rows) lse[row] = lse_[r];
-      }
     }
   }
 };

@@ -48,7 +48,8 @@ constexpr Schedule schedule(std::int64_t query_blocks, std::int64_t heads, std::
     return std::max<std::int64_t>(kv_heads, 1) * group;
   };
   const std::int64_t in_l2 = std::max<std::int64_t>(kSectionBytes / kv_head_bytes, 1) * group;
-  const std::int64_t last = even ? 0 : std::min({heads_for(3 * sm_count), in_l2, heads});
+  const std::int64_t last =
+      even ? 0 : std::min({heads_for(std::int64_t{3} * sm_count), in_l2, heads});
   const std::int64_t section = std::min(heads_for(sm_count), in_l2);
   // Whole sections before the last, what is left over joins it.
   const std::int64_t first = even ? heads : (heads - last) / section * section;

@@ -4,9 +4,9 @@
 
 #include "common/hopper/softmax.cuh"
 
-namespace rooflash::fa3 {
+namespace rooflash::hopper {
 
-struct Softmax : hopper::RowSoftmax {
+struct RunningMaximum : RowSoftmax {
   static constexpr bool kKeepsKeys = false;
 
   // A thread's own scores tell whether one has outgrown; only then do a row's lanes agree on the
@@ -20,8 +20,8 @@ struct Softmax : hopper::RowSoftmax {
       for (int i = 0; i < 4; ++i) own[i / 2] = fmaxf(own[i / 2], s.at[0][n][i]);
     }
     moved = false;
-    const bool outgrown = own[0] * scale_log2 > rows.max[0][0] + hopper::kLagLog2 ||
-                          own[1] * scale_log2 > rows.max[0][1] + hopper::kLagLog2;
+    const bool outgrown = own[0] * scale_log2 > rows.max[0][0] + kLagLog2 ||
+                          own[1] * scale_log2 > rows.max[0][1] + kLagLog2;
     if (__any_sync(0xFFFFFFFFU, outgrown)) {
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
@@ -34,4 +34,4 @@ struct Softmax : hopper::RowSoftmax {
   }
 };
 
-}  // namespace rooflash::fa3
+}  // namespace rooflash::hopper
