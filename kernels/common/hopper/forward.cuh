@@ -562,8 +562,6 @@ class Consumer {
     } else {
       if constexpr (!Softmax::kKeepsKeys) release_whole_keys(use, sub);
       softmax_.fast(s_, args_.problem.scale_log2, [&](const bool(&rows)[2]) {
-        ptx::wgmma_wait<0>();  // the registers of its weights are needed
-        ptx::pin(o_.at[0]);
         scores_again<T, kConfig>(s_, rows, q_ + static_cast<std::uint32_t>(warp() * 16 * kRowBytes),
                                  smem_.k(Stages::at(use)) + offset(sub), lane());
       });
