@@ -10,6 +10,7 @@ markers that name a record relative to the file; what stands between them is rep
     <!-- rows: RECORD CASE... -->    a table of those rows
     <!-- grid: RECORD KERNEL -->     its TFLOPS by head dim, mask and length, and ratios to cuDNN's time
     <!-- ladder: RECORD -->          every kernel's ratios to cuDNN, by head dim and mask
+    <!-- inputs: RECORD KERNELS RECORD... -->  speed on other inputs over that on the first record's
     <!-- pytorch: FILE RECORD -->    pytorch_peers.py's back ends against the record's cuDNN rows
     <!-- model: RECORD... -->        figures predicted now over those measured of suites on an H200
     <!-- repeat: RECORD RECORD -->   how far two runs of the same cases on one card are apart
@@ -148,6 +149,29 @@ def ladder(_, record, __):
              for kernel in kernels]
     return (table(["kernel", *(f"d {headdim} {mask}" for headdim, mask in lines), "all"], cells) +
             f"\nGeometric means of cuDNN's time over the kernel's. {rounds_said(spreads, rounds)}\n")
+
+
+def inputs(_, path, more):
+    """`more`: kernels separated by commas, and the records of other inputs."""
+    kernels = more[0].split(",")
+
+    def times_of(record):
+        rows = [row for row in load(record)["rows"] if row["status"] == "ok"]
+        return {(row["kernel"], row["problem"]["seqlen_q"], row["problem"]["mask"]): row for row in rows}
+
+    usual = times_of(path)
+    shapes = sorted({key[1:] for key in usual})
+    lines = []
+    for record in more[1:]:
+        rows = times_of(path.parent / record)
+        for kernel in kernels:
+            ratios = [usual[kernel, *shape]["time_us"]["median"] / rows[kernel, *shape]["time_us"]["median"]
+                      for shape in shapes]
+            name = next(iter(rows.values()))["problem"]["distribution"]
+            lines.append([name, f"`{kernel}`", *(f"{ratio:.2f}" for ratio in ratios)])
+    heads = [f"{seqlen:,} {'full' if mask == 'none' else mask}" for seqlen, mask in shapes]
+    return (table(["inputs", "kernel", *heads], lines) +
+            "\nTime on normal inputs over time on these. One row a cell, medians of its samples.\n")
 
 
 def pytorch(_, path, more):
@@ -345,8 +369,8 @@ def timers(_, record, __):
     return table(["case", "rooflash, us", "do_bench", "do_bench, reading", "plain events"], lines)
 
 
-MAKERS = {"result": result, "rows": rows, "grid": grid, "ladder": ladder, "pytorch": pytorch, "model": model,
-          "repeat": repeat, "sustained": sustained,
+MAKERS = {"result": result, "rows": rows, "grid": grid, "ladder": ladder, "inputs": inputs,
+          "pytorch": pytorch, "model": model, "repeat": repeat, "sustained": sustained,
           "ceilings": ceilings, "ncu": ncu, "timers": timers}
 
 

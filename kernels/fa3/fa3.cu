@@ -1,10 +1,10 @@
 // FlashAttention-3 forward on wgmma and TMA (sm_90a).
 //
 // Shah et al., "FlashAttention-3" (arXiv 2407.08608), section 3 without 3.3: producer and consumer
-// warpgroups, and the softmax of one key block while the products of its neighbours run. What all
-// of it is, but for the softmax, stands in common/hopper/forward.cuh; the softmax in
-// running_maximum.cuh beside it. Left out: FP8, backward, dropout. Expected limit: tensor cores at
-// the clock that the power cap leaves; at head dim 64 the exponentials.
+// warpgroups, and the softmax of one key block while the products of its neighbours run. All of it
+// lies in common/hopper/: the pipeline in forward.cuh, the softmax in running_maximum.cuh. Left
+// out: FP8, backward, dropout. Expected limit: tensor cores at the clock that the power cap leaves;
+// at head dim 64 the exponentials.
 #include "common/hopper/forward.cuh"
 #include "common/hopper/running_maximum.cuh"
 #include "common/hopper/table.cuh"
