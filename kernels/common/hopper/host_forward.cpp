@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <vector>
 
 #include "common/hopper/schedule.hpp"
@@ -67,22 +68,15 @@ struct Warp {
   SramTile lse;
   std::vector<RowState> rows;
   KeyBlocks own{};  // of its warpgroup
-  // The last of the first blocks, which go the exact way until no mask is needed and all rows have
-  // seen a key; -1 while these go on.
-  std::int64_t settled = -1;
 
-  bool unset() const {
-    return std::any_of(rows.begin(), rows.end(),
-                       [](const RowState& row) { return row.max == kMinusInfinity; });
+  bool needs_mask(std::int64_t block) const {
+    return block < own.whole_begin || block >= own.whole_end;
   }
-  // Whether a block's maxima are looked for: only whole stages go the fast way.
-  bool is_exact(std::int64_t block, std::int64_t stage_blocks) {
-    if (settled < 0) {
-      if (block == own.end - 1 || block >= own.whole_end || unset()) return true;
-      settled = block + 1;
-    }
+  // Whole stages that need no mask, past the first block.
+  bool goes_fast(std::int64_t block, std::int64_t stage_blocks) const {
     const std::int64_t first = block / stage_blocks * stage_blocks;
-    return first + stage_blocks > settled || first < std::max(own.whole_begin, own.begin);
+    return first >= std::max(own.whole_begin, own.begin) &&
+           first + stage_blocks <= std::min(own.whole_end, own.end - 1);
   }
 };
 
@@ -97,6 +91,14 @@ void apply_mask(const Problem& p, Warp& warp, std::int64_t first_row, std::int64
   }
 }
 
+// A row's scores, in place of what was there.
+void score(Warp& warp, std::int64_t row, const SramTile& k) {
+  const float* q = warp.q.row(row);
+  for (std::int64_t key = 0; key < k.rows(); ++key) {
+    warp.s.at(row, key) = std::inner_product(q, q + k.cols(), k.row(key), 0.0F);
+  }
+}
+
 // Divides by the row sums, and LSE.
 void normalise(Warp& warp) {
   for (std::size_t r = 0; r < warp.rows.size(); ++r) {
@@ -105,8 +107,8 @@ void normalise(Warp& warp) {
     const float sum = (state.sums[0] + state.sums[1]) + (state.sums[2] + state.sums[3]);
     const float inverse = sum == 0.0F ? 0.0F : 1.0F / sum;
     for (std::int64_t c = 0; c < warp.o.cols(); ++c) warp.o.at(row, c) *= inverse;
-    warp.lse.at(row, 0) =
-        sum == 0.0F ? kMinusInfinity : state.max * std::numbers::ln2_v<float> + std::log(sum);
+    // Without keys the sum is 0 and its logarithm -inf.
+    warp.lse.at(row, 0) = (state.max + std::log2(sum)) * std::numbers::ln2_v<float>;
   }
 }
 
@@ -165,7 +167,6 @@ class Forward {
     const std::int64_t group_row = warpgroup_row(first_row, warp.place);
     const std::int64_t group_rows = std::min(kWarpgroupRows, first_row + tile_.block_q - group_row);
     warp.own = blocks_of(p_, group_row, group_rows, tile_.block_kv);
-    warp.settled = -1;
   }
 
   void load_stage(std::int64_t stage, std::int64_t batch, std::int64_t head_kv) {
@@ -184,30 +185,25 @@ class Forward {
 
   void step(Warp& warp, std::int64_t first_row, std::int64_t block, const SramTile& k,
             const SramTile& v) {
-    const auto scores = [&] {
-      warp.s.fill(0.0F);
-      add_product_transposed(warp.s, warp.q, k);
-    };
-    scores();
+    const bool fast = warp.goes_fast(block, config_.stage_blocks);
+    ++(fast ? counts_.fast : counts_.exact);
     const Block of_warp{warp.s, warp.rows,
                         static_cast<float>(softmax_scale(p_) * std::numbers::log2e)};
-    if (warp.is_exact(block, config_.stage_blocks)) {
-      if (block < warp.own.whole_begin || block >= warp.own.whole_end) {
-        apply_mask(p_, warp, first_row, block * tile_.block_kv);
-      }
-      softmax_.exact(of_warp);
-      ++counts_.exact;
-    } else {
-      softmax_.fast(of_warp, [&] {
-        scores();
-        ++counts_.replayed;
-      });
-      ++counts_.fast;
-    }
+    for (std::int64_t row = 0; row < warp.s.rows(); ++row) score(warp, row, k);
+    if (warp.needs_mask(block)) apply_mask(p_, warp, first_row, block * tile_.block_kv);
     for (std::size_t r = 0; r < warp.rows.size(); ++r) {
-      float* o = warp.o.row(static_cast<std::int64_t>(r));
+      const auto row = static_cast<std::int64_t>(r);
+      if (fast) {
+        softmax_.fast(of_warp, r, [&] {
+          score(warp, row, k);
+          ++counts_.replayed_rows;
+        });
+      } else {
+        softmax_.exact(of_warp, r);
+      }
+      float* o = warp.o.row(row);
       std::for_each(o, o + warp.o.cols(), [&](float& value) { value *= warp.rows[r].factor; });
-      float* s = warp.s.row(static_cast<std::int64_t>(r));
+      float* s = warp.s.row(row);
       std::transform(s, s + warp.s.cols(), s, [&](float w) { return round_to(p_.dtype, w); });
     }
     add_product(warp.o, warp.s, v);
@@ -261,13 +257,11 @@ void Block::exponentiate(std::size_t row, float shift, RowState::LaneSums& sums)
   }
 }
 
-void Softmax::exact(const Block& block) const {
-  for (std::size_t r = 0; r < block.rows.size(); ++r) {
-    RowState& row = block.rows[r];
-    row.move_to(block.largest_score(r));
-    // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
-    block.exponentiate(r, row.max == kMinusInfinity ? 0.0F : row.max, row.sums);
-  }
+void Softmax::exact(const Block& block, std::size_t row) const {
+  RowState& state = block.rows[row];
+  state.move_to(block.largest_score(row));
+  // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
+  block.exponentiate(row, state.max == kMinusInfinity ? 0.0F : state.max, state.sums);
 }
 
 std::string limits(std::string_view family, const Problem& p, const Config& config) {

@@ -29,7 +29,7 @@ struct RowState {
   void move_to(float largest);
 };
 
-// A key block of a warp: scores, which a softmax makes weights of.
+// A key block of a warp: scores, which a softmax makes weights of, row by row.
 struct Block {
   SramTile& s;
   std::span<RowState> rows;
@@ -44,11 +44,12 @@ struct Block {
 class Softmax {
  public:
   virtual ~Softmax() = default;
-  // Weights of a block after its true maximum: masked blocks, and a row's first.
-  void exact(const Block& block) const;
-  // Weights of a block that all rows see. `again` makes scores of them once more.
-  virtual void fast(const Block& block, const std::function<void()>& /*again*/) const {
-    exact(block);
+  // A row's weights after its true maximum: in a tile's first block, and in masked ones.
+  void exact(const Block& block, std::size_t row) const;
+  // A row's weights in a block that all rows see. `again` makes scores of them once more.
+  virtual void fast(const Block& block, std::size_t row,
+                    const std::function<void()>& /*again*/) const {
+    exact(block, row);
   }
 };
 
@@ -56,7 +57,7 @@ class Softmax {
 struct ForwardCounts {
   std::int64_t exact = 0;
   std::int64_t fast = 0;
-  std::int64_t replayed = 0;  // of the fast ones
+  std::int64_t replayed_rows = 0;  // of the fast ones
 };
 
 std::string limits(std::string_view family, const Problem& p, const Config& config);

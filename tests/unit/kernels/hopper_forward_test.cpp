@@ -1,5 +1,5 @@
 // The Hopper families' pipeline on the CPU against fp64, with both softmaxes: where rf keeps a
-// reference, and where it has to do a block again. The tiles are the tests' own.
+// reference, and where rows have to do a block again. The tiles are the tests' own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -142,42 +142,74 @@ ForwardCounts expect_right(Case c) {
     c.expect_all();
     total.exact += counts.exact;
     total.fast += counts.fast;
-    total.replayed += counts.replayed;
+    total.replayed_rows += counts.replayed_rows;
   }
   return total;
 }
 
 constexpr DType kDTypes[] = {DType::bf16, DType::fp16};
 
+// Of all rows but one.
+void expect_same_bits(const Case& one, const Case& other, std::int64_t except) {
+  const auto same = [](const float* a, const float* b, std::size_t count) {
+    return std::memcmp(a, b, count * sizeof(float)) == 0;
+  };
+  const auto width = static_cast<std::size_t>(one.p.headdim);
+  for (std::size_t row = 0; row < one.lse.size(); ++row) {
+    if (static_cast<std::int64_t>(row) == except) continue;
+    ASSERT_TRUE(same(&one.lse[row], &other.lse[row], 1)) << "row " << row;
+    ASSERT_TRUE(same(&one.o[row * width], &other.o[row * width], width)) << "row " << row;
+  }
+}
+
 TEST(LazySoftmax, OrdinaryScoresAreNeverDoneAgain) {
   for (const DType dtype : kDTypes) {
     const ForwardCounts counts = expect_right(random_case(dtype, 130, 700, 1));
     EXPECT_GT(counts.fast, 4 * counts.exact);
-    EXPECT_EQ(counts.replayed, 0);
+    EXPECT_EQ(counts.replayed_rows, 0);
   }
 }
 
-// Keys run from last to first, so the first ones come late. bf16 has room for 2^96, fp16 for 2^15.
+// Keys run from last to first, so the first ones come late. bf16 has room for 2^64, fp16 for 2^15.
 TEST(LazySoftmax, LateSpikes) {
-  const auto spike = [](double height) {
-    return [height](std::int64_t key) { return key == 5 ? height : 0.0; };
+  const auto replayed_rows = [](DType dtype, double height) {
+    return expect_right(by_key(dtype, 20, 700,
+                               [height](std::int64_t key) { return key == 5 ? height : 0.0; }))
+        .replayed_rows;
   };
-  EXPECT_EQ(expect_right(by_key(DType::bf16, 20, 700, spike(40))).replayed, 0);
-  // Both warps, once on each tile.
-  EXPECT_EQ(expect_right(by_key(DType::bf16, 20, 700, spike(100))).replayed, 4);
-  EXPECT_EQ(expect_right(by_key(DType::fp16, 20, 700, spike(8))).replayed, 0);
-  EXPECT_EQ(expect_right(by_key(DType::fp16, 20, 700, spike(40))).replayed, 4);
+  EXPECT_EQ(replayed_rows(DType::bf16, 44), 0);       // 2^63.5
+  EXPECT_EQ(replayed_rows(DType::bf16, 45), 2 * 20);  // 2^64.9: once on each tile
+  EXPECT_EQ(replayed_rows(DType::bf16, 100), 2 * 20);
+  EXPECT_EQ(replayed_rows(DType::fp16, 10), 0);       // 2^14.4
+  EXPECT_EQ(replayed_rows(DType::fp16, 11), 2 * 20);  // 2^15.9
+  EXPECT_EQ(replayed_rows(DType::fp16, 40), 2 * 20);
 }
 
-TEST(LazySoftmax, OnlyTheWarpsThatOutgrowDoABlockAgain) {
-  // Row 20 of 64 alone sees the spike: it is the only one with a second column.
-  Case c(
-      DType::bf16, 64, 700,
-      [](std::int64_t row, std::int64_t column) {
-        return column == 0 || (column == 1 && row == 20) ? kScale : 0.0;
-      },
-      [](std::int64_t key, std::int64_t column) { return column == 1 && key == 5 ? 100.0 : 0.0; });
-  EXPECT_EQ(expect_right(c).replayed, 2);  // once on each tile
+// Row 20 of 64 alone sees the spike: it is the only one with a second column. The others of its
+// warp have outgrown their reference too, by no more than there is room for, and keep it.
+TEST(LazySoftmax, OnlyTheRowsThatOutgrowDoABlockAgain) {
+  for (const DType dtype : kDTypes) {
+    const auto with_spike = [&](double height) {
+      return Case(
+          dtype, 64, 700,
+          [](std::int64_t row, std::int64_t column) {
+            return column == 0 || (column == 1 && row == 20) ? kScale : 0.0;
+          },
+          [&](std::int64_t key, std::int64_t column) {
+            if (column == 0) return key < 600 ? 6.5 + static_cast<double>(key % 7) / 8 : 0.0;
+            return column == 1 && key == 5 ? height : 0.0;
+          });
+    };
+    EXPECT_EQ(expect_right(with_spike(0)).replayed_rows, 0);
+    EXPECT_EQ(expect_right(with_spike(100)).replayed_rows, 2);  // once on each tile
+    for (const Config& config : kTiles) {
+      Case flat = with_spike(0);
+      Case spiked = with_spike(100);
+      flat.run(rf::LazySoftmax(dtype), config);
+      spiked.run(rf::LazySoftmax(dtype), config);
+      expect_same_bits(flat, spiked, 20);
+    }
+  }
 }
 
 TEST(LazySoftmax, GrowingScores) {
@@ -187,10 +219,10 @@ TEST(LazySoftmax, GrowingScores) {
           dtype, 16, 700, [&](std::int64_t key) { return step * static_cast<double>(700 - key); }));
     };
     const ForwardCounts steep = growing(1);  // 64 in a block: 92 in log2
-    EXPECT_GT(steep.replayed, 4);
-    EXPECT_LE(steep.replayed, steep.fast);
+    EXPECT_GT(steep.replayed_rows, 4 * 16);
+    EXPECT_LE(steep.replayed_rows, 16 * steep.fast);
     const ForwardCounts flat = growing(0.0078125);  // 5.5 in all
-    EXPECT_EQ(flat.replayed, 0);
+    EXPECT_EQ(flat.replayed_rows, 0);
     // The other way all later weights are small.
     expect_right(by_key(dtype, 16, 700, [](std::int64_t key) { return static_cast<double>(key); }));
   }
@@ -200,14 +232,14 @@ TEST(LazySoftmax, LargeScores) {
   for (const DType dtype : kDTypes) {
     std::int64_t before = -1;
     for (const double spread : {10.0, 30.0, 100.0}) {
-      const std::int64_t replayed = expect_right(random_case(dtype, 70, 700, spread)).replayed;
-      EXPECT_GE(replayed, before) << spread;
-      before = replayed;
+      const ForwardCounts counts = expect_right(random_case(dtype, 70, 700, spread));
+      EXPECT_GE(counts.replayed_rows, before) << spread;
+      before = counts.replayed_rows;
     }
     EXPECT_GT(before, 0);
   }
-  EXPECT_EQ(expect_right(random_case(DType::bf16, 70, 700, 10)).replayed, 0);
-  EXPECT_GT(expect_right(random_case(DType::fp16, 70, 700, 10)).replayed, 0);
+  EXPECT_EQ(expect_right(random_case(DType::bf16, 70, 700, 10)).replayed_rows, 0);
+  EXPECT_GT(expect_right(random_case(DType::fp16, 70, 700, 10)).replayed_rows, 0);
 }
 
 TEST(LazySoftmax, StronglyNegativeScores) {
@@ -215,19 +247,41 @@ TEST(LazySoftmax, StronglyNegativeScores) {
     const ForwardCounts counts = expect_right(by_key(dtype, 20, 700, [](std::int64_t key) {
       return -2048.0 + 2 * static_cast<double>(key % 3);
     }));
-    EXPECT_EQ(counts.replayed, 0);
+    EXPECT_EQ(counts.replayed_rows, 0);
   }
 }
 
-// A thread's sums may each come near 2^96 without a block being done again: over many blocks more
-// comes together, and a float still holds it.
+// A lane's sum of a block may come near the edge in every block: over many blocks more comes
+// together, and a float still holds it. With 64 keys a lane has 16 of them, with 32 it has 8.
 TEST(LazySoftmax, LongRowsNearTheEdgeOfTheRoom) {
-  constexpr std::int64_t kKeys = 20'480;  // 320 blocks of 64
-  const ForwardCounts counts = expect_right(by_key(DType::bf16, 1, kKeys, [](std::int64_t key) {
-    return key < kKeys - 128 ? 62.0 : 0.0;  // 2^89.4
-  }));
-  EXPECT_EQ(counts.replayed, 0);
-  EXPECT_GT(counts.fast, 600);
+  constexpr std::int64_t kKeys = 20'480;
+  const auto grown_by = [](DType dtype, double growth) {
+    const ForwardCounts counts = expect_right(by_key(
+        dtype, 1, kKeys, [&](std::int64_t key) { return key < kKeys - 128 ? growth : 0.0; }));
+    EXPECT_GT(counts.fast, 900);
+    return counts.replayed_rows;
+  };
+  EXPECT_EQ(grown_by(DType::bf16, 41), 0);   // 16 of them: 2^63.2
+  EXPECT_EQ(grown_by(DType::bf16, 42), 1);   // 2^64.6, 8 of them: 2^63.6
+  EXPECT_EQ(grown_by(DType::fp16, 7.5), 0);  // 2^14.8
+  EXPECT_EQ(grown_by(DType::fp16, 8), 1);    // 2^15.5, 8 of them: 2^14.5
+}
+
+// What the room of bf16 leaves: weights of 2^60 and values of 2^40 make sums that a float holds, to
+// the last bit those of small values.
+TEST(LazySoftmax, LargeValuesHaveRoom) {
+  Case c = by_key(DType::bf16, 20, 700, [](std::int64_t key) {
+    return key < 572 ? 40.5 + static_cast<double>(key % 3) / 2 : 0.0;
+  });
+  for (const Config& config : kTiles) {
+    Case large = c;
+    for (float& value : large.v) value *= 0x1p40F;
+    EXPECT_EQ(c.run(rf::LazySoftmax(DType::bf16), config).replayed_rows, 0);
+    large.run(rf::LazySoftmax(DType::bf16), config);
+    c.expect_all();
+    for (float& value : large.o) value *= 0x1p-40F;
+    expect_same_bits(c, large, -1);
+  }
 }
 
 // The largest weight is a power of two, which loses nothing where weights are rounded.
@@ -256,29 +310,35 @@ TEST(LazySoftmax, RowsWithNoKey) {
   }
 }
 
-// One key less than queries: the first row of a warpgroup sees nothing of its only masked block,
-// and the exact way goes on for one more.
+// One key less than queries: the first row of a warpgroup sees nothing of the blocks that need a
+// mask. It does the block after them again, unless that is in a stage with one of them.
 TEST(LazySoftmax, RowsThatFirstSeeABlockWithoutMask) {
-  Case c = by_key(DType::bf16, 321, 320, [](std::int64_t) { return 120.0; });
-  c.p.mask.kind = MaskKind::causal;
-  const ForwardCounts counts = expect_right(c);
-  EXPECT_GT(counts.fast, 0);
-  EXPECT_EQ(counts.replayed, 0);
+  for (const double score : {-120.0, 0.0, 120.0}) {
+    Case c = by_key(DType::bf16, 321, 320, [&](std::int64_t) { return score; });
+    c.p.mask.kind = MaskKind::causal;
+    // Warpgroups 2 and 4 with two blocks of 64 a stage, 1 to 4 with blocks of 32.
+    EXPECT_EQ(expect_right(c).replayed_rows, 2 + 4);
+  }
 }
 
-TEST(LazySoftmax, NanStaysInItsRow) {
+TEST(HopperForward, NanStaysInItsRow) {
   for (const DType dtype : kDTypes) {
-    Case c = random_case(dtype, 130, 400, 3);
-    constexpr std::int64_t kRow = 21;
-    c.q[kRow * 64 + 9] = std::numeric_limits<float>::quiet_NaN();
-    for (const Config& config : kTiles) {
-      c.run(rf::LazySoftmax(dtype), config);
-      EXPECT_TRUE(std::isnan(c.lse[kRow]));
-      for (std::int64_t column = 0; column < 64; ++column) {
-        EXPECT_TRUE(std::isnan(c.at(c.o, kRow, column)));
-      }
-      for (std::int64_t row = 0; row < 130; ++row) {
-        if (row != kRow) c.expect_row(row);
+    const rf::LazySoftmax lazy(dtype);
+    const Softmax exact;
+    for (const Softmax* softmax : {static_cast<const Softmax*>(&lazy), &exact}) {
+      Case without = random_case(dtype, 130, 400, 10);
+      Case c = without;
+      constexpr std::int64_t kRow = 21;
+      c.q[kRow * 64 + 9] = std::numeric_limits<float>::quiet_NaN();
+      for (const Config& config : kTiles) {
+        without.run(*softmax, config);
+        without.expect_all();
+        c.run(*softmax, config);
+        expect_same_bits(c, without, kRow);
+        EXPECT_TRUE(std::isnan(c.lse[kRow]));
+        for (std::int64_t column = 0; column < 64; ++column) {
+          EXPECT_TRUE(std::isnan(c.at(c.o, kRow, column)));
+        }
       }
     }
   }
@@ -290,20 +350,38 @@ TEST(HopperForward, RepeatsBitByBit) {
     for (const Config& config : kTiles) {
       const ForwardCounts counts = c.run(rf::LazySoftmax(dtype), config);
       const std::vector<float> o = c.o, lse = c.lse;
-      EXPECT_EQ(c.run(rf::LazySoftmax(dtype), config).replayed, counts.replayed);
+      EXPECT_EQ(c.run(rf::LazySoftmax(dtype), config).replayed_rows, counts.replayed_rows);
       EXPECT_EQ(std::memcmp(o.data(), c.o.data(), o.size() * sizeof(float)), 0);
       EXPECT_EQ(std::memcmp(lse.data(), c.lse.data(), lse.size() * sizeof(float)), 0);
     }
   }
 }
 
-// A tile of 128 queries; 512 keys in blocks of 64, two a stage. Each of the 8 warps goes the exact
-// way in the first block and in the rest of its stage.
+// Blocks of 64 keys, two a stage. The first block goes the exact way, and so does what shares a
+// stage with it or with one that needs a mask.
 TEST(HopperForward, WholeStagesGoTheFastWay) {
+  const auto expect_counts = [](Case c, std::int64_t exact, std::int64_t fast) {
+    const std::int64_t warps = c.p.seqlen_q / 16;
+    const ForwardCounts counts = c.run(rf::LazySoftmax(c.p.dtype), kTiles[0]);
+    EXPECT_EQ(counts.exact, exact * warps);
+    EXPECT_EQ(counts.fast, fast * warps);
+  };
+  expect_counts(random_case(DType::bf16, 128, 512, 1), 2, 6);
+  expect_counts(random_case(DType::bf16, 128, 320, 1), 1, 4);
+  expect_counts(random_case(DType::bf16, 128, 300, 1), 1, 4);
+  expect_counts(random_case(DType::bf16, 128, 64, 1), 1, 0);
+  // Keys from 129 on are seen, all rows see those from 192 to 448: blocks 3 to 6.
+  Case window = random_case(DType::bf16, 64, 512, 1);
+  window.p.mask = {MaskKind::window, Align::bottom_right, 319, 0};
+  expect_counts(window, 4, 2);
+}
+
+// Each block is a stage: all but the first.
+TEST(HopperForward, StagesOfOneBlock) {
   const ForwardCounts counts =
-      random_case(DType::bf16, 128, 512, 1).run(rf::LazySoftmax(DType::bf16), kTiles[0]);
-  EXPECT_EQ(counts.exact, 8 * 2);
-  EXPECT_EQ(counts.fast, 8 * 6);
+      random_case(DType::bf16, 192, 512, 1).run(rf::LazySoftmax(DType::bf16), kTiles[1]);
+  EXPECT_EQ(counts.exact, 12 * 1);
+  EXPECT_EQ(counts.fast, 12 * 15);
 }
 
 // Causal, 128 queries and keys: the upper warpgroup skips the second key block, both load it.
