@@ -75,8 +75,7 @@ struct Warp {
   // Whole stages that need no mask, past the first block.
   bool goes_fast(std::int64_t block, std::int64_t stage_blocks) const {
     const std::int64_t first = block / stage_blocks * stage_blocks;
-    return first >= std::max(own.whole_begin, own.begin) &&
-           first + stage_blocks <= std::min(own.whole_end, own.end - 1);
+    return first >= own.whole_begin && first + stage_blocks <= std::min(own.whole_end, own.end - 1);
   }
 };
 

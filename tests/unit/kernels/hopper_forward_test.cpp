@@ -321,6 +321,17 @@ TEST(LazySoftmax, RowsThatFirstSeeABlockWithoutMask) {
   }
 }
 
+// Scores of -inf against a reference of -inf make NaN, and a block of them leaves it at that.
+TEST(LazySoftmax, RowsThatFirstSeeScoresOfMinusInfinity) {
+  for (const DType dtype : kDTypes) {
+    Case c = by_key(dtype, 321, 320, [](std::int64_t key) {
+      return key >= 64 && key < 140 ? -std::numeric_limits<double>::infinity() : 2.0;
+    });
+    c.p.mask.kind = MaskKind::causal;
+    EXPECT_GT(expect_right(c).replayed_rows, 2 + 4);
+  }
+}
+
 TEST(HopperForward, NanStaysInItsRow) {
   for (const DType dtype : kDTypes) {
     const rf::LazySoftmax lazy(dtype);
