@@ -9,8 +9,7 @@ struct Config {
   int block_n;       // keys per step
   int stage_blocks;  // of them in a stage of K, and of V: 1 or 2
   int stages;
-  bool early_release;  // one tile of Q, handed back at its last product; O leaves by a way of its
-                       // own
+  bool early_release;  // one tile of Q, free from its last product on; O leaves another way
 
   constexpr int block_m() const { return 64 * consumers; }
   constexpr int threads() const { return 128 * (consumers + 1); }
@@ -22,8 +21,8 @@ struct Config {
   constexpr int kv_bytes() const { return stage_keys() * columns() * 128; }
   // Of O on its way out, which else lies where Q was: two columns of each warp's rows.
   constexpr int o_bytes() const { return early_release ? block_m() * 2 * 128 : 0; }
-  // The tiles begin at a multiple of 1024 bytes, which the launch cannot ask for; barriers and the
-  // descriptions of two query tiles come behind.
+  // The tiles begin at a multiple of 1024 bytes, which the launch cannot ask for; barriers and
+  // notes come behind.
   constexpr int smem_bytes() const {
     return 1024 + q_slots() * q_bytes() + 2 * stages * kv_bytes() + o_bytes() + 1024;
   }

@@ -9,14 +9,11 @@
 // In each step a warpgroup issues the scores of a key block together with P V of the block before,
 // and makes weights of the scores while P V runs.
 //
-// Families differ in their Softmax alone. It holds, in rows.max and rows.sum, a thread's two rows
-// and
-//   kKeepsKeys         it may ask for the scores again after it has made weights of them
-//   exact(s, ...)      weights of a block after the true maximum, for masked blocks and a row's
-//   first fast(s, again)     weights of a block that all rows see, whatever way the family has;
-//   `again`
-//                      makes scores of them once more
-//   moved, factor[2]   whether, and by what, O and what was summed before is to be multiplied
+// Families differ in their Softmax alone: a RowSoftmax (softmax.cuh) that adds
+//   kKeepsKeys      whether it may ask for scores again after it has made weights of them
+//   fast(s, again)  weights of a block that all rows see, also of rows that saw no key before;
+//                   `again(rows)` makes scores of these rows once more
+// The others, masked blocks and a tile's first, get their weights from RowSoftmax::exact.
 #pragma once
 
 #include <cuda.h>
@@ -94,7 +91,9 @@ struct Smem {
   __device__ __forceinline__ std::uint32_t note(int tile, int warpgroup) const {
     return note(tile) + static_cast<std::uint32_t>(16 + warpgroup * kNoteBytes);
   }
-  static constexpr int kNotes = 4;  // that are kept: who is slowest still reads the one but last
+  // That are kept. A note is written when its tile is taken, and consumers have then begun the tile
+  // before; they read the notes of that one and of the one before it.
+  static constexpr int kNotes = 4;
   static constexpr int kNoteBytes = 32;
   static_assert(8 * (10 + 4 * kConfig.stages) + kNotes * (16 + kConfig.consumers * kNoteBytes) <=
                 1024);
@@ -152,7 +151,7 @@ struct Own {
   int whole_begin, whole_end;  // of them, those that all rows see
 };
 
-// ---- plan
+// ---- plan: one thread
 
 template <Config kConfig>
 __device__ __forceinline__ void write_notes(const Arguments& args, const Smem<kConfig>& smem,
@@ -228,7 +227,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
   if (atomicAdd(&args.counters->done, 1U) == gridDim.x - 1) *args.counters = {0, 0};
 }
 
-// ---- load
+// ---- load: one thread
 
 template <Config kConfig>
 __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>& smem) {
@@ -278,7 +277,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
   }
 }
 
-// ---- store
+// ---- store: one thread; not with early release
 
 template <Config kConfig>
 __device__ __forceinline__ void store(const Arguments& args, const Smem<kConfig>& smem) {
@@ -309,7 +308,7 @@ __device__ __forceinline__ void store(const Arguments& args, const Smem<kConfig>
   }
 }
 
-// ---- compute
+// ---- compute: the warpgroups
 
 template <class T, Config kConfig>
 __device__ __forceinline__ void issue_scores(Accumulators<1, kConfig.block_n>& s, std::uint64_t q,
@@ -373,6 +372,10 @@ __device__ __forceinline__ void scores_again(Accumulators<1, kConfig.block_n>& s
   }
 }
 
+// One warpgroup. Its warps run the same wgmma instructions, so what they branch on around these is
+// the same for all four: the geometry of the tile, never the scores. Values that a warp shares are
+// kept in uniform registers (ptx::uniform): wgmma takes its descriptors from there, and would wait
+// for each one to be moved.
 template <class T, Config kConfig, class Softmax>
 class Consumer {
  public:
@@ -489,8 +492,6 @@ class Consumer {
   __device__ __forceinline__ void skip(int stages) {
 #pragma unroll 1
     for (; stages > 0; --stages) {
-      for (int i = 0; i < kConfig.stage_blocks; ++i) {
-      }
       const int stage = Stages::at(uses_);
       ptx::mbarrier_wait(smem_.k_full(stage), Stages::phase(uses_));
       ptx::mbarrier_wait(smem_.v_full(stage), Stages::phase(uses_));
@@ -502,13 +503,14 @@ class Consumer {
   }
 
   // All blocks of the tile, after the first scores have been issued.
-  __device__ __forceinline__ void attend(bool store) {
+  // `storing`: the last tile's O is still on its way out.
+  __device__ __forceinline__ void attend(bool storing) {
     ptx::wgmma_wait<0>();
     ptx::pin(s_.at[0]);
     release_keys(uses_, block_ & kLast);
     exact_weights();
     round_weights();
-    if (store) store_last<1>();
+    if (storing) store_last<1>();
 #pragma unroll 1
     while (block_ > begin_block()) {
       // Stages of which all rows see all blocks, in one go.
@@ -663,8 +665,8 @@ class Consumer {
     for (int k = 0; k < kConfig.headdim / 16; ++k) pack_weights<T>(rounded_[k], o_, k);
   }
 
-  // Hands on O of the tile before. With early release in two parts, of which a warp's
-  // shared memory holds one at a time; else there is the first alone.
+  // Hands on O of the tile before. With early release in two parts of 128 columns, of which a
+  // warp's shared memory holds one at a time; else there is the first alone.
   template <int kPart>
   __device__ __forceinline__ void store_last() {
     if (tile_ == 0 || (!kConfig.early_release && kPart == 1)) return;
@@ -672,6 +674,7 @@ class Consumer {
     const int warp_row = place.first_row + warp() * 16;
     const std::uint32_t lane_offset = TileLayout<64>::rows_first(lane(), 0);
     if constexpr (kConfig.early_release) {
+      static_assert(kConfig.headdim == 256);
       constexpr int kSteps = 128 / 16;
       const std::uint32_t staged = smem_.o(warpgroup(), warp());
       if (leads()) ptx::tma_store_wait_read();

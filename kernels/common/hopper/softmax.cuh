@@ -1,5 +1,4 @@
-// What the softmax of a warp's 16 rows consists of, for the Hopper families: the exact one, and
-// parts of the others.
+// The softmax of a warp's 16 rows, as far as the Hopper families have it in common.
 #pragma once
 
 #include <cmath>
