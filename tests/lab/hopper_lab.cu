@@ -1,0 +1,119 @@
+// Tiles and softmaxes of the Hopper pipeline, in families or not, for hopper_lab.py to check and to
+// time beside one another: to try one is a line in the table below.
+#include <exception>
+#include <iostream>
+#include <vector>
+
+#include "common/hopper/forward.cuh"
+#include "common/hopper/running_maximum.cuh"
+#include "rf/softmax.cuh"
+
+namespace rooflash {
+namespace {
+
+struct Entry {
+  const char* name;
+  hopper::Config config;
+  DType dtype;
+  const void* kernel;
+};
+
+std::vector<Entry>& entries() {
+  static std::vector<Entry> all;
+  return all;
+}
+
+template <class T, class Tile, class Softmax>
+__global__ void __launch_bounds__(Tile::kConfig.threads(), 1)
+    lab_fwd(const __grid_constant__ hopper::Arguments args) {
+  hopper::forward<T, Tile::kConfig, Softmax>(args);
+}
+
+template <DType kDType, class Tile, class Softmax>
+struct Entered {
+  explicit Entered(const char* name) {
+    entries().push_back({name, Tile::kConfig, kDType,
+                         reinterpret_cast<const void*>(lab_fwd<Element<kDType>, Tile, Softmax>)});
+  }
+};
+
+using Maximum = hopper::RunningMaximum;
+template <DType kDType>
+using Lazy = rf::Softmax<Element<kDType>>;
+
+// name, dtype, softmax, then head dim, warpgroups, keys, blocks a stage, stages, early release
+#define LAB(name, dtype, softmax, ...)                    \
+  struct Tile_##name {                                    \
+    static constexpr hopper::Config kConfig{__VA_ARGS__}; \
+  };                                                      \
+  const Entered<DType::dtype, Tile_##name, softmax> name(#name)
+
+LAB(d64_4x64_maximum, bf16, Maximum, 64, 4, 64, 1, 8, false);
+LAB(d64_4x128_lazy, bf16, Lazy<DType::bf16>, 64, 4, 64, 2, 4, false);
+LAB(d128_2x128_maximum, bf16, Maximum, 128, 2, 128, 1, 2, false);
+LAB(d128_3x64_maximum, bf16, Maximum, 128, 3, 64, 1, 4, false);
+LAB(d128_2x128_lazy, bf16, Lazy<DType::bf16>, 128, 2, 128, 1, 2, false);
+LAB(d128_3x64_lazy_fp16, fp16, Lazy<DType::fp16>, 128, 3, 64, 1, 4, false);
+LAB(d256_2x64_maximum, bf16, Maximum, 256, 2, 64, 1, 2, true);
+#undef LAB
+
+Mask mask_of(int kind, int top_left, int left, int right) {
+  constexpr MaskKind kKinds[] = {MaskKind::none, MaskKind::causal, MaskKind::window};
+  return {kKinds[kind], top_left != 0 ? Align::top_left : Align::bottom_right, left, right};
+}
+
+}  // namespace
+}  // namespace rooflash
+
+extern "C" {
+
+int lab_count() {
+  return static_cast<int>(rooflash::entries().size());
+}
+const char* lab_name(int i) {
+  return rooflash::entries()[static_cast<std::size_t>(i)].name;
+}
+int lab_headdim(int i) {
+  return rooflash::entries()[static_cast<std::size_t>(i)].config.headdim;
+}
+int lab_fp16(int i) {
+  return rooflash::entries()[static_cast<std::size_t>(i)].dtype == rooflash::DType::fp16 ? 1 : 0;
+}
+
+// A launch on tensors as kernel.hpp has them; nullptr, with the reason on standard error, where it
+// cannot be made. `mask`: 0 none, 1 causal, 2 window.
+void* lab_prepare(int i, const void* q, const void* k, const void* v, void* o, float* lse,
+                  int batch, int seqlen_q, int seqlen_kv, int heads_q, int heads_kv, int headdim,
+                  int headdim_v, int mask, int top_left, int left, int right) {
+  using namespace rooflash;
+  try {
+    const Entry& entry = entries()[static_cast<std::size_t>(i)];
+    Problem p;
+    p.dtype = entry.dtype;
+    p.batch = batch;
+    p.heads_q = heads_q;
+    p.heads_kv = heads_kv;
+    p.seqlen_q = seqlen_q;
+    p.seqlen_kv = seqlen_kv;
+    p.headdim = headdim;
+    p.headdim_v = headdim_v;
+    p.mask = mask_of(mask, top_left, left, right);
+    DeviceLimits device;
+    cudaDeviceGetAttribute(&device.sm_count, cudaDevAttrMultiProcessorCount, 0);
+    return new Prepared(hopper::prepare(entry.kernel, entry.config, p,
+                                        {.q = q, .k = k, .v = v, .o = o, .lse = lse}, device));
+  } catch (const std::exception& error) {
+    std::cerr << "hopper_lab: " << error.what() << "\n";
+    return nullptr;
+  }
+}
+
+void lab_launch(void* prepared, CUstream_st* stream) {
+  static_cast<rooflash::Prepared*>(prepared)->launch(stream);
+}
+
+void lab_free(void* prepared) {
+  delete static_cast<rooflash::Prepared*>(prepared);
+}
+
+}  // extern "C"
