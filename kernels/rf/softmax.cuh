@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "common/hopper/softmax.cuh"
+#include "common/hopper/running_maximum.cuh"
 #include "room.hpp"
 
 namespace rooflash::rf {
@@ -14,27 +14,32 @@ namespace rooflash::rf {
 // later weights may grow to kLargest. A row that grows beyond, which its sum tells, has its block
 // done again from the scores, exactly; no other row is touched.
 template <class T>
-struct Softmax : hopper::RowSoftmax {
+struct Softmax : hopper::RunningMaximum {
   static constexpr bool kKeepsKeys = true;
+  // A row of the warp has outgrown in this tile: its scores do so more than once. For the rest of the
+  // tile the warp goes fa3's way, and no block is done again.
+  bool wary = false;
   static constexpr float kLargest = std::is_same_v<T, __half> ? kLargestFp16 : kLargestBf16;
 
   template <int kKeys, class Again>
   __device__ __forceinline__ void fast(Accumulators<1, kKeys>& s, float scale_log2,
                                        const Again& again) {
+    moved = false;
+    if (wary) follow(s, scale_log2);
     // A row with no key yet has reference -inf and gets infinite weights: one to do again.
+    const float reference[2] = {wary ? shift(0) : rows.max[0][0], wary ? shift(1) : rows.max[0][1]};
     float sums[2] = {0, 0};
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        s.at[0][n][i] = ptx::ex2(s.at[0][n][i] * scale_log2 - rows.max[0][i / 2]);
+        s.at[0][n][i] = ptx::ex2(s.at[0][n][i] * scale_log2 - reference[i / 2]);
         sums[i / 2] += s.at[0][n][i];
       }
     }
-    moved = false;
     // Not above it: NaN as well.
     const bool within = sums[0] <= kLargest && sums[1] <= kLargest;
-    if (__all_sync(0xFFFFFFFFU, within)) {
+    if (wary || __all_sync(0xFFFFFFFFU, within)) {
       rows.sum[0][0] += sums[0];
       rows.sum[0][1] += sums[1];
     } else {
@@ -46,6 +51,7 @@ struct Softmax : hopper::RowSoftmax {
   template <int kKeys, class Again>
   __device__ __forceinline__ void replay(Accumulators<1, kKeys>& s, const float (&sums)[2],
                                          float scale_log2, const Again& again) {
+    wary = true;
     bool overflown[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {

@@ -9,10 +9,16 @@ namespace rooflash::hopper {
 struct RunningMaximum : RowSoftmax {
   static constexpr bool kKeepsKeys = false;
 
-  // A thread's own scores tell whether one has outgrown; only then do a row's lanes agree on the
-  // maximum.
   template <int kKeys, class Again>
   __device__ __forceinline__ void fast(Accumulators<1, kKeys>& s, float scale_log2, const Again&) {
+    follow(s, scale_log2);
+    exponentiate(s, scale_log2, rows.sum[0]);
+  }
+
+  // Moves the maxima that a block's scores have outgrown. A thread's own scores tell whether one has;
+  // only then do a row's lanes agree on the maximum.
+  template <int kKeys>
+  __device__ __forceinline__ void follow(const Accumulators<1, kKeys>& s, float scale_log2) {
     float own[2] = {s.at[0][0][0], s.at[0][0][2]};
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
@@ -30,7 +36,6 @@ struct RunningMaximum : RowSoftmax {
       }
       move_to(own);
     }
-    exponentiate(s, scale_log2, rows.sum[0]);
   }
 };
 
