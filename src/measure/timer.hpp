@@ -37,7 +37,7 @@ class Timer {
   Timer& operator=(const Timer&) = delete;
 
   // Runs `launch` for as long or as often as `options` say, else until the SM clock settles: at
-  // least 50 ms and at most 1 s, with `sustained` power at least 2 s and at most 10 s. The first
+  // least 120 ms and at most 1 s, with `sustained` power at least 2 s and at most 10 s. The first
   // launch, which loads the code, counts as one. Returns their number.
   std::int64_t warm_up(const Launch& launch, const RunOptions& options);
 

@@ -62,6 +62,8 @@ std::shared_ptr<Counters> make_counters() {
   std::shared_ptr<Counters> counters(static_cast<Counters*>(memory),
                                      [](Counters* c) { cudaFree(c); });
   check_launch(cudaMemset(memory, 0, sizeof(Counters)), "cudaMemset");
+  // Launches go to streams that do not wait for this one.
+  check_launch(cudaStreamSynchronize(cudaStreamLegacy), "cudaMemset");
   return counters;
 }
 

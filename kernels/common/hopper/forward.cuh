@@ -209,7 +209,8 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
     for_boxes([&](std::uint32_t target, ptx::Corner at) {
       ptx::tma_load(target, &args.q, at, smem.q_full(Slots::at(count)), once);
     });
-    // The next tile is taken when work on this one begins, not sooner: who is done first goes on.
+    // The next tile is taken when the one before this is done with, not sooner: who is done first
+    // goes on. With one slot of Q, when this one's Q is there.
     if constexpr (kConfig.early_release) {
       ptx::mbarrier_wait(smem.q_full(0), Slots::phase(count));
     } else {

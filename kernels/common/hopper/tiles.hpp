@@ -25,10 +25,6 @@ constexpr bool any(const Problem&) {
   return true;
 }
 
-constexpr bool unmasked(const Problem& p) {
-  return p.mask.kind == MaskKind::none;
-}
-
 // Index of the tile that `p` takes: the first that serves it, among those of the smallest head dim
 // that holds it.
 constexpr std::size_t choose(std::span<const CompiledTile> tiles, const Problem& p) {

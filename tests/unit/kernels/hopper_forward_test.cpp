@@ -462,13 +462,17 @@ TEST(CompiledTiles, TheSmallestHeadDimThatHoldsTheProblemIsTaken) {
   }
 }
 
+bool unmasked(const Problem& p) {
+  return p.mask.kind == MaskKind::none;
+}
+
 TEST(CompiledTiles, TheFirstThatServesIsTaken) {
-  constexpr CompiledTile kTwo[] = {{{64, 2, 128, 1, 2, false}, unmasked, "no mask"},
-                                   {{64, 3, 64, 2, 2, false}, any, "masked"}};
+  const CompiledTile two[] = {{{64, 2, 128, 1, 2, false}, unmasked, "no mask"},
+                              {{64, 3, 64, 2, 2, false}, any, "masked"}};
   Problem p;
-  EXPECT_EQ(describe(kTwo[choose(kTwo, p)]), "128 queries x 128 keys, 2 stages; no mask");
+  EXPECT_EQ(describe(two[choose(two, p)]), "128 queries x 128 keys, 2 stages; no mask");
   p.mask.kind = MaskKind::window;
-  EXPECT_EQ(describe(kTwo[choose(kTwo, p)]), "192 queries x 64 keys, 2 stages of 2 blocks; masked");
+  EXPECT_EQ(describe(two[choose(two, p)]), "192 queries x 64 keys, 2 stages of 2 blocks; masked");
 }
 
 }  // namespace
