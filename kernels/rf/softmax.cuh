@@ -13,21 +13,24 @@ namespace rooflash::rf {
 // takes the reference out. So a row keeps the maximum of its first block as its reference, and
 // later weights may grow to kLargest. A row that grows beyond, which its sum tells, has its block
 // done again from the scores, exactly; no other row is touched.
-template <class T>
+//
+// kWary, which no family has yet: scores that outgrow once do so again, so for the rest of the tile
+// the warp goes fa3's way, and no block is done again.
+template <class T, bool kWary = false>
 struct Softmax : hopper::RunningMaximum {
   static constexpr bool kKeepsKeys = true;
-  // A row of the warp has outgrown in this tile: its scores do so more than once. For the rest of the
-  // tile the warp goes fa3's way, and no block is done again.
-  bool wary = false;
+  bool wary = false;  // a row of the warp has outgrown in this tile
   static constexpr float kLargest = std::is_same_v<T, __half> ? kLargestFp16 : kLargestBf16;
 
   template <int kKeys, class Again>
   __device__ __forceinline__ void fast(Accumulators<1, kKeys>& s, float scale_log2,
                                        const Again& again) {
     moved = false;
-    if (wary) follow(s, scale_log2);
+    if (kWary && wary) follow(s, scale_log2);
     // A row with no key yet has reference -inf and gets infinite weights: one to do again.
-    const float reference[2] = {wary ? shift(0) : rows.max[0][0], wary ? shift(1) : rows.max[0][1]};
+    const bool followed = kWary && wary;
+    const float reference[2] = {followed ? shift(0) : rows.max[0][0],
+                                followed ? shift(1) : rows.max[0][1]};
     float sums[2] = {0, 0};
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
@@ -39,7 +42,7 @@ struct Softmax : hopper::RunningMaximum {
     }
     // Not above it: NaN as well.
     const bool within = sums[0] <= kLargest && sums[1] <= kLargest;
-    if (wary || __all_sync(0xFFFFFFFFU, within)) {
+    if (followed || __all_sync(0xFFFFFFFFU, within)) {
       rows.sum[0][0] += sums[0];
       rows.sum[0][1] += sums[1];
     } else {

@@ -11,6 +11,8 @@ struct Config {
   int stages;
   bool early_release;  // one tile of Q, free from its last product on; O leaves another way
 
+  bool q_in_registers = false;  // A operand of Q K^T: shared memory is read less
+
   constexpr int block_m() const { return 64 * consumers; }
   constexpr int threads() const { return 128 * (consumers + 1); }
   // Tiles lie in shared memory as columns of 64 elements.

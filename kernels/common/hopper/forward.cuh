@@ -329,13 +329,31 @@ __device__ __forceinline__ void issue_scores(Accumulators<1, kConfig.block_n>& s
   }
 }
 
+// The same with Q as `load_query` leaves it.
+template <class T, Config kConfig>
+__device__ __forceinline__ void issue_scores(Accumulators<1, kConfig.block_n>& s,
+                                             const std::uint32_t (&q)[kConfig.headdim / 16][4],
+                                             std::uint64_t k) {
+#pragma unroll
+  for (int step = 0; step < kConfig.headdim / 16; ++step) {
+    const std::uint64_t b =
+        k + static_cast<std::uint64_t>(step / 4 * (kConfig.stage_keys() * kRowBytes / 16) +
+                                       step % 4 * 2);
+    if (step == 0) {
+      ptx::wgmma_rs<kWgmmaType<T>, kConfig.block_n, false, false>(s.at[0], q[step], b);
+    } else {
+      ptx::wgmma_rs<kWgmmaType<T>, kConfig.block_n, false>(s.at[0], q[step], b);
+    }
+  }
+}
+
 template <class T, Config kConfig>
 __device__ __forceinline__ void issue_weighted_sum(
     Accumulators<1, kConfig.headdim>& o, const std::uint32_t (&p)[kConfig.block_n / 16][1][4],
     std::uint64_t v) {
 #pragma unroll
   for (int step = 0; step < kConfig.block_n / 16; ++step) {
-    ptx::wgmma_rs<kWgmmaType<T>, kConfig.headdim>(
+    ptx::wgmma_rs<kWgmmaType<T>, kConfig.headdim, true>(
         o.at[0], p[step][0], v + static_cast<std::uint64_t>(step * 16 * kRowBytes / 16));
   }
 }
@@ -398,6 +416,7 @@ class Consumer {
       }
       if (busy_) {
         q_ = ptx::uniform(smem_.q(Slots::at(tile_), warpgroup()));
+        if constexpr (kConfig.q_in_registers) load_query();
         issue_scores(uses_, block_ & kLast, false);
         if (at_once) store_last<0>();
         attend(at_once);
@@ -433,6 +452,7 @@ class Consumer {
   Accumulators<1, kBlockN> s_;
   Accumulators<1, kConfig.headdim> o_;
   std::uint32_t weights_[kBlockN / 16][1][4];
+  std::uint32_t query_[kConfig.headdim / 16][4];       // with q_in_registers
   std::uint32_t rounded_[kConfig.headdim / 16][1][4];  // O on its way out
 
   static __device__ __forceinline__ int warpgroup() {
@@ -588,14 +608,30 @@ class Consumer {
     if (sub == 0 || block_ == begin_block()) release(smem_.k_empty(Stages::at(use)));
   }
 
+  // The warp's rows of Q as A operands.
+  __device__ __forceinline__ void load_query() {
+    const std::uint32_t rows = q_ + static_cast<std::uint32_t>(warp() * 16 * kRowBytes) +
+                               TileLayout<64>::rows_first(lane(), 0);
+#pragma unroll
+    for (int k = 0; k < kConfig.headdim / 16; ++k) {
+      ptx::ldmatrix_x4(query_[k],
+                       TileLayout<64>::advance(rows, k % 4 * 2) +
+                           static_cast<std::uint32_t>(k / 4 * kWarpgroupRows * kRowBytes));
+    }
+  }
+
   // `arrived`: the stage has been waited for before.
   __device__ __forceinline__ void issue_scores(int use, int sub, bool arrived) {
     const int stage = Stages::at(use);
     const std::uint32_t k = ptx::uniform(smem_.k(stage));
     if (!arrived) ptx::mbarrier_wait(smem_.k_full(stage), Stages::phase(use));
     ptx::wgmma_fence();
-    hopper::issue_scores<T, kConfig>(s_, ptx::wgmma_descriptor(q_),
-                                     ptx::wgmma_descriptor(k + offset(sub)));
+    if constexpr (kConfig.q_in_registers) {
+      hopper::issue_scores<T, kConfig>(s_, query_, ptx::wgmma_descriptor(k + offset(sub)));
+    } else {
+      hopper::issue_scores<T, kConfig>(s_, ptx::wgmma_descriptor(q_),
+                                       ptx::wgmma_descriptor(k + offset(sub)));
+    }
     ptx::wgmma_commit();
   }
   __device__ __forceinline__ void issue_weighted_sum(int sub, bool arrived) {

@@ -15,8 +15,8 @@ struct RunningMaximum : RowSoftmax {
     exponentiate(s, scale_log2, rows.sum[0]);
   }
 
-  // Moves the maxima that a block's scores have outgrown. A thread's own scores tell whether one has;
-  // only then do a row's lanes agree on the maximum.
+  // Moves the maxima that a block's scores have outgrown. A thread's own scores tell whether one
+  // has; only then do a row's lanes agree on the maximum.
   template <int kKeys>
   __device__ __forceinline__ void follow(const Accumulators<1, kKeys>& s, float scale_log2) {
     float own[2] = {s.at[0][0][0], s.at[0][0][2]};

@@ -110,15 +110,16 @@ enum class WgmmaType { bf16, fp16, tf32, e4m3 };
       "}, %" #at ", %" #at1 ", accumulate, 1, 1" flags ";}\n"     \
       : ROOFLASH_D##regs                                          \
       : "l"(a), "l"(b), "n"(kAccumulate))
-#define ROOFLASH_WGMMA_RS(shape, regs, a0, a1, a2, a3, at, at1)                        \
-  asm volatile(                                                                        \
-      "{.reg .pred accumulate;\n"                                                      \
-      "setp.ne.b32 accumulate, %" #at1                                                 \
-      ", 0;\n"                                                                         \
-      "wgmma.mma_async.sync.aligned." shape " {" ROOFLASH_R##regs                      \
-      "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #at ", accumulate, 1, 1, 1;}\n" \
-      : ROOFLASH_D##regs                                                               \
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1))
+#define ROOFLASH_WGMMA_RS(shape, transposed, regs, a0, a1, a2, a3, at, at1)                  \
+  asm volatile(                                                                              \
+      "{.reg .pred accumulate;\n"                                                            \
+      "setp.ne.b32 accumulate, %" #at1                                                       \
+      ", 0;\n"                                                                               \
+      "wgmma.mma_async.sync.aligned." shape " {" ROOFLASH_R##regs                            \
+      "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #at ", accumulate, 1, 1, " transposed \
+      ";}\n"                                                                                 \
+      : ROOFLASH_D##regs                                                                     \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAccumulate))
 #define ROOFLASH_WGMMA_SS_OF(n, regs, at, at1, at2)                                 \
   if constexpr (kType == WgmmaType::bf16) {                                         \
     ROOFLASH_WGMMA_SS("m64n" #n "k16.f32.bf16.bf16", ", 0, 0", regs, at, at1, at2); \
@@ -129,12 +130,17 @@ enum class WgmmaType { bf16, fp16, tf32, e4m3 };
   } else {                                                                          \
     ROOFLASH_WGMMA_SS("m64n" #n "k32.f32.e4m3.e4m3", "", regs, at, at1, at2);       \
   }
-#define ROOFLASH_WGMMA_RS_OF(n, regs, a0, a1, a2, a3, at, at1)                       \
-  if constexpr (kType == WgmmaType::bf16) {                                          \
-    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.bf16.bf16", regs, a0, a1, a2, a3, at, at1); \
-  } else {                                                                           \
-    static_assert(kType == WgmmaType::fp16);                                         \
-    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.f16.f16", regs, a0, a1, a2, a3, at, at1);   \
+#define ROOFLASH_WGMMA_RS_OF(n, regs, a0, a1, a2, a3, at, at1)                            \
+  if constexpr (kType == WgmmaType::bf16 && kTransposed) {                                \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.bf16.bf16", "1", regs, a0, a1, a2, a3, at, at1); \
+  } else if constexpr (kType == WgmmaType::bf16) {                                        \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.bf16.bf16", "0", regs, a0, a1, a2, a3, at, at1); \
+  } else if constexpr (kTransposed) {                                                     \
+    static_assert(kType == WgmmaType::fp16);                                              \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.f16.f16", "1", regs, a0, a1, a2, a3, at, at1);   \
+  } else {                                                                                \
+    static_assert(kType == WgmmaType::fp16);                                              \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.f16.f16", "0", regs, a0, a1, a2, a3, at, at1);   \
   }
 
 // D = A B, or D += A B with kAccumulate: A and B both K-major in shared memory by descriptor.
@@ -161,8 +167,9 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[kN / 8][4], std::uint64_t a,
   }
 }
 
-// D += A B: 16 columns of A in registers, B MN-major in shared memory by descriptor.
-template <WgmmaType kType, int kN>
+// D = A B, or D += A B: 16 columns of A in registers, B in shared memory by descriptor, K-major or
+// transposed, that is MN-major.
+template <WgmmaType kType, int kN, bool kTransposed, bool kAccumulate = true>
 __device__ __forceinline__ void wgmma_rs(float (&d)[kN / 8][4], const std::uint32_t (&a)[4],
                                          std::uint64_t b) {
   if constexpr (kN == 64) {
