@@ -10,8 +10,7 @@ struct Config {
   int stage_blocks;  // of them in a stage of K, and of V: 1 or 2
   int stages;
   bool early_release;  // one tile of Q, free from its last product on; O leaves another way
-
-  bool q_in_registers = false;  // A operand of Q K^T: shared memory is read less
+  bool q_in_registers = false;  // for Q K^T, so that shared memory is read less; so far in the lab
 
   constexpr int block_m() const { return 64 * consumers; }
   constexpr int threads() const { return 128 * (consumers + 1); }

@@ -1,0 +1,169 @@
+// The three threads of the Hopper pipeline that move data.
+#pragma once
+
+#include "common/hopper/smem.cuh"
+#include "common/ptx/shared.cuh"
+#include "common/ptx/special.cuh"
+#include "common/ptx/tma.cuh"
+
+namespace rooflash::hopper {
+
+// ---- plan: one thread
+
+template <Config kConfig>
+__device__ __forceinline__ void write_notes(const Arguments& args, const Smem<kConfig>& smem,
+                                            int tile, const Place& place) {
+  const int seqlen_q = args.problem.seqlen_q;
+  const BasicKeyBlocks<int> stages =
+      blocks_of<kConfig.stage_keys()>(args, place.first_row, kConfig.block_m());
+  ptx::store_shared_16(smem.note(tile), {place.batch, place.head, stages.begin, stages.end});
+#pragma unroll 1
+  for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
+    const int row = place.first_row + warpgroup * kWarpgroupRows;
+    BasicKeyBlocks<int> own{};
+    if (row < seqlen_q) own = blocks_of<kConfig.block_n>(args, row, kWarpgroupRows);
+    if (own.begin >= own.end) own.begin = own.end = stages.begin * kConfig.stage_blocks;
+    ptx::store_shared_16(smem.note(tile, warpgroup), {place.batch, place.head, row, 0});
+    ptx::store_shared_16(smem.note(tile, warpgroup) + 16,
+                         {own.begin, own.end, own.whole_begin, own.whole_end});
+  }
+}
+
+template <Config kConfig>
+__device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>& smem) {
+  const ForwardArguments& p = args.problem;
+  const std::uint64_t once = ptx::evict_first();
+  using Slots = Ring<kConfig.q_slots()>;
+  int count = 0;  // of tiles so far
+  const auto wait_for_slot = [&] {
+    ptx::mbarrier_wait(smem.q_empty(Slots::at(count)), Slots::phase(count) ^ 1U);
+  };
+  unsigned tile = blockIdx.x;  // beyond the last it may be more than an int holds
+#pragma unroll 1
+  for (; tile < static_cast<unsigned>(args.schedule.tiles()); ++count) {
+    const Work work = args.schedule.work(static_cast<int>(tile));
+    const Place place{work.head / p.heads_q, work.head % p.heads_q,
+                      work.query_block * kConfig.block_m()};
+    write_notes(args, smem, count, place);
+    ptx::mbarrier_arrive(smem.noted(count));
+    const auto for_boxes = [&](auto visit) {
+#pragma unroll
+      for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
+#pragma unroll
+        for (int column = 0; column < kConfig.columns(); ++column) {
+          visit(smem.q(Slots::at(count), warpgroup) +
+                    static_cast<std::uint32_t>(column * kWarpgroupRows * kRowBytes),
+                ptx::Corner{64 * column, place.head, place.first_row + warpgroup * kWarpgroupRows,
+                            place.batch});
+        }
+      }
+    };
+    if constexpr (kConfig.early_release) {
+      for_boxes([&](std::uint32_t, ptx::Corner at) { ptx::tma_prefetch(&args.q, at); });
+      wait_for_slot();
+    }
+    ptx::mbarrier_arrive_expect(smem.q_full(Slots::at(count)), kConfig.q_bytes());
+    for_boxes([&](std::uint32_t target, ptx::Corner at) {
+      ptx::tma_load(target, &args.q, at, smem.q_full(Slots::at(count)), once);
+    });
+    // The next tile is taken when the one before this is done with, not sooner: who is done first
+    // goes on. With one slot of Q, when this one's Q is there.
+    if constexpr (kConfig.early_release) {
+      ptx::mbarrier_wait(smem.q_full(0), Slots::phase(count));
+    } else {
+      ptx::mbarrier_wait(smem.q_empty(Slots::at(count + 1)), Slots::phase(count + 1) ^ 1U);
+    }
+    tile = gridDim.x + atomicAdd(&args.counters->taken, 1U);
+  }
+  wait_for_slot();
+  ptx::store_shared_16(smem.note(count), {-1, 0, 0, 0});
+  for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
+    ptx::store_shared_16(smem.note(count, warpgroup), {-1, 0, 0, 0});
+  }
+  ptx::mbarrier_arrive(smem.noted(count));
+  ptx::mbarrier_arrive(smem.q_full(Slots::at(count)));
+  if (atomicAdd(&args.counters->done, 1U) == gridDim.x - 1) *args.counters = {0, 0};
+}
+
+// ---- load: one thread
+
+template <Config kConfig>
+__device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>& smem) {
+  const int group = args.problem.heads_q / args.problem.heads_kv;
+  const std::uint64_t often = ptx::evict_last();
+  using Notes = Ring<Smem<kConfig>::kNotes>;
+  using Stages = Ring<kConfig.stages>;
+  int keys = 0;    // stages of K so far
+  int values = 0;  // and of V
+#pragma unroll 1
+  for (int count = 0;; ++count) {
+    ptx::mbarrier_wait(smem.noted(count), Notes::phase(count));
+    const int4 note = ptx::load_shared_int4(smem.note(count));
+    const int batch = note.x;
+    if (batch < 0) break;
+    const int head_kv = note.y / group;
+    const Range range{note.z, note.w};
+    const auto load_stage = [&](const CUtensorMap* map, std::uint32_t target, std::uint32_t full,
+                                std::uint32_t empty, std::uint32_t phase, int stage) {
+      ptx::mbarrier_wait(empty, phase ^ 1U);
+      ptx::mbarrier_arrive_expect(full, kConfig.kv_bytes());
+#pragma unroll
+      for (int column = 0; column < kConfig.columns(); ++column) {
+        ptx::tma_load(
+            target + static_cast<std::uint32_t>(column * kConfig.stage_keys() * kRowBytes), map,
+            {64 * column, head_kv, stage * kConfig.stage_keys(), batch}, full, often);
+      }
+    };
+    const auto load_keys = [&](int stage) {
+      const int at = Stages::at(keys);
+      load_stage(&args.k, smem.k(at), smem.k_full(at), smem.k_empty(at), Stages::phase(keys),
+                 stage);
+      keys = ptx::fresh(keys + 1);
+    };
+    const auto load_values = [&](int stage) {
+      const int at = Stages::at(values);
+      load_stage(&args.v, smem.v(at), smem.v_full(at), smem.v_empty(at), Stages::phase(values),
+                 stage);
+      values = ptx::fresh(values + 1);
+    };
+    if (range.begin < range.end) load_keys(range.end - 1);
+#pragma unroll 1
+    for (int stage = range.end - 1; stage >= range.begin; --stage) {
+      if (stage > range.begin) load_keys(stage - 1);
+      load_values(stage);
+    }
+  }
+}
+
+// ---- store: one thread; not with early release
+
+template <Config kConfig>
+__device__ __forceinline__ void store(const Arguments& args, const Smem<kConfig>& smem) {
+  using Notes = Ring<Smem<kConfig>::kNotes>;
+  using Slots = Ring<kConfig.q_slots()>;
+#pragma unroll 1
+  for (int count = 0;; ++count) {
+    const int slot = Slots::at(count);
+    ptx::mbarrier_wait(smem.noted(count), Notes::phase(count));
+    const int4 note = ptx::load_shared_int4(smem.note(count, 0));
+    const Place place{note.x, note.y, note.z};
+    if (place.batch < 0) break;
+    ptx::mbarrier_wait(smem.o_full(slot), Slots::phase(count));
+#pragma unroll
+    for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
+#pragma unroll
+      for (int column = 0; column < kConfig.columns(); ++column) {
+        ptx::tma_store(
+            &args.o,
+            {64 * column, place.head, place.first_row + warpgroup * kWarpgroupRows, place.batch},
+            smem.q(slot, warpgroup) +
+                static_cast<std::uint32_t>(column * kWarpgroupRows * kRowBytes));
+      }
+    }
+    ptx::tma_store_commit();
+    ptx::tma_store_wait_read();
+    ptx::mbarrier_arrive(smem.q_empty(slot));
+  }
+}
+
+}  // namespace rooflash::hopper
