@@ -39,8 +39,8 @@ Problem KernelVariant::problem() const {
 }
 
 std::vector<Mask> KernelVariant::masks(Problem problem, std::size_t turn) const {
-  constexpr std::array<std::array<std::int64_t, 2>, 5> kWindows = {
-      {{16, 0}, {5, 9}, {0, 0}, {kUnbounded, 3}, {31, kUnbounded}}};
+  constexpr std::array<std::array<std::int64_t, 2>, 7> kWindows = {
+      {{16, 0}, {5, 9}, {0, 0}, {kUnbounded, 3}, {31, kUnbounded}, {300, 0}, {200, 130}}};
   const auto [left, right] = kWindows[turn % kWindows.size()];
   const Align align = turn % 2 == 0 ? Align::bottom_right : Align::top_left;
   std::vector<Mask> served;
