@@ -88,7 +88,7 @@ bool GuardedBuffer::guards_intact() const {
   return true;
 }
 
-DeviceCase::DeviceCase(const Kernel* kernel, const Problem& p)
+DeviceCase::DeviceCase(const Kernel* kernel, const Problem& p, std::optional<int> sm_count)
     : problem_(p),
       inputs_{DeviceBuffer(static_cast<std::size_t>(q_elements(p) * size_bytes(p.dtype))),
               DeviceBuffer(static_cast<std::size_t>(k_elements(p) * size_bytes(p.dtype))),
@@ -106,7 +106,9 @@ DeviceCase::DeviceCase(const Kernel* kernel, const Problem& p)
   std::string reason;
   const Variant* const variant = find_variant(*kernel, p, gpu().limits.sm, &reason);
   if (variant == nullptr) throw UsageError(reason);
-  prepared_ = find_prepare(*kernel, *variant)(p, tensors_, gpu().limits);
+  DeviceLimits limits = gpu().limits;
+  limits.sm_count = sm_count.value_or(limits.sm_count);
+  prepared_ = find_prepare(*kernel, *variant)(p, tensors_, limits);
 }
 
 void DeviceCase::upload_inputs(const HostCase& host) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/problem.hpp"
@@ -33,8 +34,9 @@ class GuardedBuffer {
 // every read past their end.
 class DeviceCase {
  public:
-  // `kernel` null: the tensors alone.
-  DeviceCase(const Kernel* kernel, const Problem& problem);
+  // `kernel` null: the tensors alone. With `sm_count` the kernel is prepared as for a GPU of so
+  // many SMs.
+  DeviceCase(const Kernel* kernel, const Problem& problem, std::optional<int> sm_count = {});
   DeviceCase(const DeviceCase&) = delete;
   DeviceCase& operator=(const DeviceCase&) = delete;
 

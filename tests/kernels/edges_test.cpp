@@ -177,5 +177,36 @@ TEST_P(Kernels, SmallRaceRepeats) {
   }
 }
 
+// As on a GPU of two SMs: a CTA of a persistent kernel goes on to a second tile and further ones,
+// where what is left of the one before can harm.
+TEST_P(Kernels, SmallRaceManyTilesEach) {
+  constexpr int kSmCount = 2;
+  const KernelVariant& kernel = GetParam();
+  Problem p = kernel.problem();
+  p.heads_q = 6;
+  p.heads_kv = 2;
+  std::size_t turn = 5;  // begins with windows that whole key blocks lie inside
+  for (const Distribution distribution : {Distribution::normal, Distribution::peaky}) {
+    p.distribution = distribution;
+    for (const Lengths& lengths : {Lengths{400, 330}, Lengths{400, 70}, Lengths{70, 400}}) {
+      p.seqlen_q = lengths.q;
+      p.seqlen_kv = lengths.kv;
+      HostCase host = make_host_case(p, kSeed);
+      for (const Mask& mask : kernel.masks(p, turn++)) {
+        p.mask = mask;
+        SCOPED_TRACE(case_id(kernel.kernel->name, p));
+        DeviceCase device(kernel.kernel, p, kSmCount);
+        device.upload_inputs(host);
+        device.run(0xFF);
+        const std::vector<std::byte> first = device.output_bytes();
+        device.run(0x7F);
+        EXPECT_TRUE(first == device.output_bytes()) << "two runs differ";
+        device.download_outputs(host);
+        EXPECT_TRUE(passed(verify_on_host(p, host.tensors(), 800, kSeed)));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rooflash
