@@ -91,6 +91,48 @@ TEST_P(Kernels, SmallGrowingScores) {
   }
 }
 
+// Steps so steep that every one leaves a lagging maximum behind by more than 2^64, in some rows of
+// a warp and not in others, over several tiles. All rows see keys of the top step, whose scores are
+// near 0: on larger ones the judge allows what 16 bits lose.
+TEST_P(Kernels, SmallScoresGrowingInSteps) {
+  const KernelVariant& kernel = GetParam();
+  Problem p = kernel.problem();
+  p.batch = 2;
+  p.heads_q = 4;
+  p.heads_kv = 2;
+  p.seqlen_q = 300;
+  p.seqlen_kv = 700;
+  constexpr std::int64_t kStepKeys = 100;
+  constexpr std::int64_t kRise = 64;  // times 16 and the scale: 2^92 at head dim 256
+  for (const bool towards_last : {true, false}) {
+    HostCase host = make_host_case(p, kSeed);
+    const auto headdim = static_cast<std::size_t>(p.headdim);
+    for (std::size_t i = 0; i < host.q.size() / headdim; ++i) {
+      const std::int64_t row = static_cast<std::int64_t>(i) / p.heads_q % p.seqlen_q;
+      host.q[i * headdim] = row % 3 == 0 ? 1 : 16;
+    }
+    for (std::size_t i = 0; i < host.k.size() / headdim; ++i) {
+      const std::int64_t key = static_cast<std::int64_t>(i) / p.heads_kv % p.seqlen_kv;
+      const std::int64_t below_top =
+          towards_last ? p.seqlen_kv - p.seqlen_q + kStepKeys - key : key;
+      const std::int64_t steps = std::max<std::int64_t>(below_top, 0) / kStepKeys;
+      host.k[i * headdim] = static_cast<float>(-kRise * steps);
+    }
+    const Mask window = towards_last ? Mask{MaskKind::window, Align::bottom_right, 200, kUnbounded}
+                                     : Mask{MaskKind::window, Align::bottom_right, kUnbounded, 130};
+    for (const Mask& mask : {Mask{MaskKind::causal}, window}) {
+      p.mask = mask;
+      if (!kernel.serves(p)) continue;
+      SCOPED_TRACE(case_id(kernel.kernel->name, p) + (towards_last ? ", to last" : ", to first"));
+      DeviceCase device(kernel.kernel, p);
+      device.upload_inputs(host);
+      device.run();
+      device.download_outputs(host);
+      EXPECT_TRUE(passed(verify_on_host(p, host.tensors(), 600, kSeed)));
+    }
+  }
+}
+
 TEST_P(Kernels, SmallLengths) {
   const KernelVariant& kernel = GetParam();
   const Problem base = kernel.problem();
