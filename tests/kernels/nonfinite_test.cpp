@@ -120,7 +120,8 @@ TEST_P(Kernels, NonfiniteInputsReachTheRowsThatSeeThem) {
     for (const Place& place : {Place{TensorId::q, 1, 70, 1, 5}, Place{TensorId::k, 1, 110, 1, 3},
                                Place{TensorId::v, 1, 110, 1, 9}}) {
       for (const float bad :
-           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+           {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+            -std::numeric_limits<float>::infinity()}) {
         if (p.dtype == DType::e4m3 && std::isinf(bad)) continue;  // e4m3 has no infinity
         HostCase host = clean;
         element(host, p, place) = bad;
