@@ -67,8 +67,7 @@ std::shared_ptr<Counters> make_counters() {
   return counters;
 }
 
-}  // namespace
-
+// Tensor maps for `config`'s boxes and the order of the tiles.
 Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
                          Counters* counters, int sm_count) {
   const auto map = [&](const void* data, std::int64_t seqlen, std::int64_t heads,
@@ -87,6 +86,8 @@ Arguments make_arguments(const Problem& p, const Tensors& t, const Config& confi
   args.counters = counters;
   return args;
 }
+
+}  // namespace
 
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
                  const DeviceLimits& device) {

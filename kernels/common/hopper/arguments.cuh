@@ -24,13 +24,8 @@ struct Arguments {
   Counters* counters;
 };
 
-// Tensor maps for `config`'s boxes and the order of the tiles. Throws Error where the driver
-// refuses.
-Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
-                         Counters* counters, int sm_count);
-
 // The launch of `kernel`, a __global__ function of an Arguments that runs `forward` with `config`.
-// Throws NotBuiltError where this binary was not built for sm_90a.
+// Throws NotBuiltError where this binary was not built for sm_90a, Error where the driver refuses.
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
                  const DeviceLimits& device);
 

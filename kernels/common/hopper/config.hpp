@@ -3,16 +3,22 @@
 
 namespace rooflash::hopper {
 
+inline constexpr int kWarpgroupRows = 64;  // queries of a warpgroup
+
+// O is hardly ever rescaled, and the result is the same: O and the sums hold the same maximum, and
+// the division takes it out. Weights reach 2^8, which fp16 holds.
+inline constexpr float kLagLog2 = 8;
+
 struct Config {
   int headdim;       // of Q K^T and of P V; smaller ones are padded with zeros
-  int consumers;     // warpgroups that compute, 64 queries each
+  int consumers;     // warpgroups that compute, kWarpgroupRows queries each
   int block_n;       // keys per step
   int stage_blocks;  // of them in a stage of K, and of V: 1 or 2
   int stages;
   bool early_release;  // one tile of Q, free from its last product on; O leaves another way
   bool q_in_registers = false;  // for Q K^T, so that shared memory is read less; so far in the lab
 
-  constexpr int block_m() const { return 64 * consumers; }
+  constexpr int block_m() const { return kWarpgroupRows * consumers; }
   constexpr int threads() const { return 128 * (consumers + 1); }
   // Tiles lie in shared memory as columns of 64 elements.
   constexpr int columns() const { return (headdim + 63) / 64; }

@@ -14,8 +14,6 @@ namespace rooflash::hopper {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-constexpr float kLagLog2 = 8;
-constexpr std::int64_t kWarpgroupRows = 64;
 constexpr std::int64_t kWarpRows = 16;
 
 std::size_t lane_of(std::size_t column) {
@@ -164,7 +162,8 @@ class Forward {
     warp.o.fill(0.0F);
     warp.rows.assign(static_cast<std::size_t>(rows), RowState{});
     const std::int64_t group_row = warpgroup_row(first_row, warp.place);
-    const std::int64_t group_rows = std::min(kWarpgroupRows, first_row + tile_.block_q - group_row);
+    const std::int64_t group_rows =
+        std::min<std::int64_t>(kWarpgroupRows, first_row + tile_.block_q - group_row);
     warp.own = blocks_of(p_, group_row, group_rows, tile_.block_kv);
   }
 
@@ -283,7 +282,7 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_o
   const std::int64_t heads = p.batch * p.heads_q;
   const std::int64_t bytes = size_bytes(p.dtype);
   const std::int64_t stage_keys = tile.block_kv * config.stage_blocks;
-  const std::int64_t group_rows = std::min(kWarpgroupRows, tile.block_q);
+  const std::int64_t group_rows = std::min<std::int64_t>(kWarpgroupRows, tile.block_q);
   const std::int64_t query_tiles = ceil_div(p.seqlen_q, tile.block_q);
   std::int64_t key_rows = 0;    // loaded, per head
   std::int64_t steps = 0;       // of warpgroups, per head

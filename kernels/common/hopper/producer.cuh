@@ -59,7 +59,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
       }
     };
     if constexpr (kConfig.early_release) {
-      for_boxes([&](std::uint32_t, ptx::Corner at) { ptx::tma_prefetch(&args.q, at); });
+      for_boxes([&](std::uint32_t, ptx::Corner at) { ptx::tma_prefetch_l2(&args.q, at); });
       wait_for_slot();
     }
     ptx::mbarrier_arrive_expect(smem.q_full(Slots::at(count)), kConfig.q_bytes());

@@ -8,8 +8,7 @@
 
 namespace rooflash::hopper {
 
-constexpr int kRowBytes = 128;      // of a tile's column of 64 elements
-constexpr int kWarpgroupRows = 64;  // queries of a warpgroup
+constexpr int kRowBytes = 128;  // of a tile's column of 64 elements
 
 // Addresses of everything in shared memory.
 template <Config kConfig>

@@ -3,13 +3,10 @@
 
 #include <cmath>
 
+#include "common/hopper/config.hpp"
 #include "common/online_softmax.cuh"
 
 namespace rooflash::hopper {
-
-// O is hardly ever rescaled, and the result is the same: O and the sums hold the same maximum, and
-// the division takes it out. Weights reach 2^8, which fp16 holds.
-inline constexpr float kLagLog2 = 8;
 
 // The two rows of a thread: weights are taken against rows.max, in units of log2.
 struct RowSoftmax {

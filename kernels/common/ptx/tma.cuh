@@ -42,7 +42,7 @@ __device__ __forceinline__ void tma_load(std::uint32_t target, const CUtensorMap
 }
 
 // Brings the map's box into L2.
-__device__ __forceinline__ void tma_prefetch(const CUtensorMap* map, Corner at) {
+__device__ __forceinline__ void tma_prefetch_l2(const CUtensorMap* map, Corner at) {
   asm volatile(
       "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];\n" ::"l"(map),
       "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.batch)

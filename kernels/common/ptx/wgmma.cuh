@@ -2,11 +2,10 @@
 // A and B, in shared memory; asynchronous (sm_90a). PTX ISA, "Asynchronous Warpgroup Level Matrix
 // Multiply-Accumulate Instructions".
 //
-// D is 64 rows of kN columns. Thread t of the warpgroup holds rows 16 (t / 32) + (t % 32) / 4 and
-// that
-// + 8: d[n][2 r + c] is column 8 n + 2 (t % 4) + c of row r of the two, as mma.sync's accumulators
-// of a warp. So two neighbouring blocks of D are, rounded, the A operand of 16 columns of a next
-// product.
+// D is 64 rows of kN columns. Thread t of the warpgroup holds row 16 (t / 32) + (t % 32) / 4 and
+// the one 8 below it: d[n][2 r + c] is column 8 n + 2 (t % 4) + c of row r of the two, as
+// mma.sync's accumulators of a warp. So two neighbouring blocks of D are, rounded, the A operand of
+// 16 columns of a next product.
 #pragma once
 
 #include <cstdint>
@@ -80,22 +79,17 @@ enum class WgmmaType { bf16, fp16, tf32, e4m3 };
 #define ROOFLASH_R14 "%112, %113, %114, %115, %116, %117, %118, %119"
 #define ROOFLASH_R15 "%120, %121, %122, %123, %124, %125, %126, %127"
 #define ROOFLASH_R32 ROOFLASH_R0 ", " ROOFLASH_R1 ", " ROOFLASH_R2 ", " ROOFLASH_R3
-#define ROOFLASH_R40 ROOFLASH_R32 ", " ROOFLASH_R4
-#define ROOFLASH_R48 ROOFLASH_R40 ", " ROOFLASH_R5
-#define ROOFLASH_R56 ROOFLASH_R48 ", " ROOFLASH_R6
-#define ROOFLASH_R64 ROOFLASH_R56 ", " ROOFLASH_R7
-#define ROOFLASH_R88 ROOFLASH_R64 ", " ROOFLASH_R8 ", " ROOFLASH_R9 ", " ROOFLASH_R10
-#define ROOFLASH_R96 ROOFLASH_R88 ", " ROOFLASH_R11
+#define ROOFLASH_R48 ROOFLASH_R32 ", " ROOFLASH_R4 ", " ROOFLASH_R5
+#define ROOFLASH_R64 ROOFLASH_R48 ", " ROOFLASH_R6 ", " ROOFLASH_R7
+#define ROOFLASH_R96 \
+  ROOFLASH_R64 ", " ROOFLASH_R8 ", " ROOFLASH_R9 ", " ROOFLASH_R10 ", " ROOFLASH_R11
 #define ROOFLASH_R128 \
   ROOFLASH_R96 ", " ROOFLASH_R12 ", " ROOFLASH_R13 ", " ROOFLASH_R14 ", " ROOFLASH_R15
 #define ROOFLASH_D(n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
 #define ROOFLASH_D4(n) ROOFLASH_D(n), ROOFLASH_D((n) + 1), ROOFLASH_D((n) + 2), ROOFLASH_D((n) + 3)
 #define ROOFLASH_D32 ROOFLASH_D4(0), ROOFLASH_D4(4)
-#define ROOFLASH_D40 ROOFLASH_D32, ROOFLASH_D(8), ROOFLASH_D(9)
 #define ROOFLASH_D48 ROOFLASH_D32, ROOFLASH_D4(8)
-#define ROOFLASH_D56 ROOFLASH_D48, ROOFLASH_D(12), ROOFLASH_D(13)
 #define ROOFLASH_D64 ROOFLASH_D48, ROOFLASH_D4(12)
-#define ROOFLASH_D88 ROOFLASH_D64, ROOFLASH_D4(16), ROOFLASH_D(20), ROOFLASH_D(21)
 #define ROOFLASH_D96 ROOFLASH_D64, ROOFLASH_D4(16), ROOFLASH_D4(20)
 #define ROOFLASH_D128 ROOFLASH_D96, ROOFLASH_D4(24), ROOFLASH_D4(28)
 
@@ -148,18 +142,10 @@ template <WgmmaType kType, int kN, bool kAccumulate = true>
 __device__ __forceinline__ void wgmma_ss(float (&d)[kN / 8][4], std::uint64_t a, std::uint64_t b) {
   if constexpr (kN == 64) {
     ROOFLASH_WGMMA_SS_OF(64, 32, 32, 33, 34)
-  } else if constexpr (kN == 80) {
-    ROOFLASH_WGMMA_SS_OF(80, 40, 40, 41, 42)
   } else if constexpr (kN == 96) {
     ROOFLASH_WGMMA_SS_OF(96, 48, 48, 49, 50)
-  } else if constexpr (kN == 112) {
-    ROOFLASH_WGMMA_SS_OF(112, 56, 56, 57, 58)
   } else if constexpr (kN == 128) {
     ROOFLASH_WGMMA_SS_OF(128, 64, 64, 65, 66)
-  } else if constexpr (kN == 176) {
-    ROOFLASH_WGMMA_SS_OF(176, 88, 88, 89, 90)
-  } else if constexpr (kN == 192) {
-    ROOFLASH_WGMMA_SS_OF(192, 96, 96, 97, 98)
   } else if constexpr (kN == 256) {
     ROOFLASH_WGMMA_SS_OF(256, 128, 128, 129, 130)
   } else {
@@ -204,21 +190,15 @@ __device__ __forceinline__ void wgmma_rs(float (&d)[kN / 8][4], const std::uint3
 #undef ROOFLASH_R14
 #undef ROOFLASH_R15
 #undef ROOFLASH_R32
-#undef ROOFLASH_R40
 #undef ROOFLASH_R48
-#undef ROOFLASH_R56
 #undef ROOFLASH_R64
-#undef ROOFLASH_R88
 #undef ROOFLASH_R96
 #undef ROOFLASH_R128
 #undef ROOFLASH_D
 #undef ROOFLASH_D4
 #undef ROOFLASH_D32
-#undef ROOFLASH_D40
 #undef ROOFLASH_D48
-#undef ROOFLASH_D56
 #undef ROOFLASH_D64
-#undef ROOFLASH_D88
 #undef ROOFLASH_D96
 #undef ROOFLASH_D128
 #undef ROOFLASH_WGMMA_SS
