@@ -32,14 +32,7 @@ struct Softmax : hopper::RunningMaximum {
     const float reference[2] = {followed ? shift(0) : rows.max[0][0],
                                 followed ? shift(1) : rows.max[0][1]};
     float sums[2] = {0, 0};
-#pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        s.at[0][n][i] = ptx::ex2(s.at[0][n][i] * scale_log2 - reference[i / 2]);
-        sums[i / 2] += s.at[0][n][i];
-      }
-    }
+    exponentiate(s, scale_log2, reference, sums);
     // Not above it: NaN as well.
     const bool within = sums[0] <= kLargest && sums[1] <= kLargest;
     if (followed || __all_sync(0xFFFFFFFFU, within)) {

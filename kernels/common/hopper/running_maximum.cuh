@@ -12,7 +12,7 @@ struct RunningMaximum : RowSoftmax {
   template <int kKeys, class Again>
   __device__ __forceinline__ void fast(Accumulators<1, kKeys>& s, float scale_log2, const Again&) {
     follow(s, scale_log2);
-    exponentiate(s, scale_log2, rows.sum[0]);
+    exponentiate(s, scale_log2, {shift(0), shift(1)}, rows.sum[0]);
   }
 
   // Moves the maxima that a block's scores have outgrown. A thread's own scores tell whether one

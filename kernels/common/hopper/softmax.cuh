@@ -51,14 +51,13 @@ struct RowSoftmax {
     maxima[0][0] *= scale_log2;
     maxima[0][1] *= scale_log2;
     move_to(maxima[0]);
-    exponentiate(s, scale_log2, rows.sum[0]);
+    exponentiate(s, scale_log2, {shift(0), shift(1)}, rows.sum[0]);
   }
 
-  // Scores to 2^(score - maximum), which are added to `sums`.
+  // Scores to 2^(score - shift), which are added to `sums`.
   template <int kKeys>
-  __device__ __forceinline__ void exponentiate(Accumulators<1, kKeys>& s, float scale_log2,
-                                               float (&sums)[2]) const {
-    const float shifts[2] = {shift(0), shift(1)};
+  __device__ __forceinline__ static void exponentiate(Accumulators<1, kKeys>& s, float scale_log2,
+                                                      const float (&shifts)[2], float (&sums)[2]) {
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
