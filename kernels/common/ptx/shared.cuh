@@ -42,4 +42,31 @@ __device__ __forceinline__ void store_shared_4(std::uint32_t address, std::uint3
   asm volatile("st.shared.u32 [%0], %1;\n" ::"r"(address), "r"(value) : "memory");
 }
 
+// 8 bytes to `address`, a multiple of 8.
+__device__ __forceinline__ void store_shared_8(std::uint32_t address, uint2 value) {
+  asm volatile("st.shared.v2.u32 [%0], {%1,%2};\n" ::"r"(address), "r"(value.x), "r"(value.y)
+               : "memory");
+}
+
+// Of 32 bits, a multiple of 4. Volatile, as above.
+__device__ __forceinline__ std::uint32_t load_shared_4(std::uint32_t address) {
+  std::uint32_t value;
+  asm volatile("ld.volatile.shared.u32 %0, [%1];\n" : "=r"(value) : "r"(address));
+  return value;
+}
+
+// Four numbers at `address`, a multiple of 16.
+__device__ __forceinline__ float4 load_shared_float4(std::uint32_t address) {
+  float4 value;
+  asm volatile("ld.volatile.shared.v4.f32 {%0,%1,%2,%3}, [%4];\n"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(address));
+  return value;
+}
+__device__ __forceinline__ void store_shared_float4(std::uint32_t address, float4 value) {
+  asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};\n" ::"r"(address), "f"(value.x), "f"(value.y),
+               "f"(value.z), "f"(value.w)
+               : "memory");
+}
+
 }  // namespace rooflash::ptx

@@ -42,15 +42,17 @@ __device__ __forceinline__ void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 
-// Descriptors of tiles whose rows are 128 bytes, with the 128-byte swizzle: groups of eight rows
-// lie 1024 bytes apart. Tiles begin at multiples of 1024 bytes.
+// Descriptors of tiles whose rows are 128, 64 or 32 bytes, with the swizzle of that width: groups
+// of eight rows lie one after another. Tiles begin at multiples of eight rows.
 //
 // K-major, the product runs along the row: a step of 32 bytes along it is added to `address`.
+template <int kRowBytes = 128>
 __device__ __forceinline__ std::uint64_t wgmma_descriptor(std::uint32_t address) {
-  constexpr std::uint64_t kGroupStride = 1024 >> 4;
-  constexpr std::uint64_t kSwizzle128 = 1;
+  static_assert(kRowBytes == 128 || kRowBytes == 64 || kRowBytes == 32);
+  constexpr std::uint64_t kGroupStride = 8 * kRowBytes >> 4;
+  constexpr std::uint64_t kSwizzle = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
   return static_cast<std::uint64_t>((address & 0x3FFFFU) >> 4) | kGroupStride << 32 |
-         kSwizzle128 << 62;
+         kSwizzle << 62;
 }
 // MN-major, the product runs across rows: the next 64 columns lie `columns_bytes` further on.
 __device__ __forceinline__ std::uint64_t wgmma_descriptor_transposed(std::uint32_t address,
@@ -104,14 +106,13 @@ enum class WgmmaType { bf16, fp16, tf32, e4m3 };
       "}, %" #at ", %" #at1 ", accumulate, 1, 1" flags ";}\n"     \
       : ROOFLASH_D##regs                                          \
       : "l"(a), "l"(b), "n"(kAccumulate))
-#define ROOFLASH_WGMMA_RS(shape, transposed, regs, a0, a1, a2, a3, at, at1)                  \
+#define ROOFLASH_WGMMA_RS(shape, flags, regs, a0, a1, a2, a3, at, at1)                       \
   asm volatile(                                                                              \
       "{.reg .pred accumulate;\n"                                                            \
       "setp.ne.b32 accumulate, %" #at1                                                       \
       ", 0;\n"                                                                               \
       "wgmma.mma_async.sync.aligned." shape " {" ROOFLASH_R##regs                            \
-      "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #at ", accumulate, 1, 1, " transposed \
-      ";}\n"                                                                                 \
+      "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #at ", accumulate, 1, 1" flags ";}\n" \
       : ROOFLASH_D##regs                                                                     \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kAccumulate))
 #define ROOFLASH_WGMMA_SS_OF(n, regs, at, at1, at2)                                 \
@@ -124,17 +125,20 @@ enum class WgmmaType { bf16, fp16, tf32, e4m3 };
   } else {                                                                          \
     ROOFLASH_WGMMA_SS("m64n" #n "k32.f32.e4m3.e4m3", "", regs, at, at1, at2);       \
   }
-#define ROOFLASH_WGMMA_RS_OF(n, regs, a0, a1, a2, a3, at, at1)                            \
-  if constexpr (kType == WgmmaType::bf16 && kTransposed) {                                \
-    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.bf16.bf16", "1", regs, a0, a1, a2, a3, at, at1); \
-  } else if constexpr (kType == WgmmaType::bf16) {                                        \
-    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.bf16.bf16", "0", regs, a0, a1, a2, a3, at, at1); \
-  } else if constexpr (kTransposed) {                                                     \
-    static_assert(kType == WgmmaType::fp16);                                              \
-    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.f16.f16", "1", regs, a0, a1, a2, a3, at, at1);   \
-  } else {                                                                                \
-    static_assert(kType == WgmmaType::fp16);                                              \
-    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.f16.f16", "0", regs, a0, a1, a2, a3, at, at1);   \
+#define ROOFLASH_WGMMA_RS_OF(n, regs, a0, a1, a2, a3, at, at1)                              \
+  if constexpr (kType == WgmmaType::bf16 && kTransposed) {                                  \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.bf16.bf16", ", 1", regs, a0, a1, a2, a3, at, at1); \
+  } else if constexpr (kType == WgmmaType::bf16) {                                          \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.bf16.bf16", ", 0", regs, a0, a1, a2, a3, at, at1); \
+  } else if constexpr (kType == WgmmaType::e4m3) {                                          \
+    static_assert(!kTransposed);                                                            \
+    ROOFLASH_WGMMA_RS("m64n" #n "k32.f32.e4m3.e4m3", "", regs, a0, a1, a2, a3, at, at1);    \
+  } else if constexpr (kTransposed) {                                                       \
+    static_assert(kType == WgmmaType::fp16);                                                \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.f16.f16", ", 1", regs, a0, a1, a2, a3, at, at1);   \
+  } else {                                                                                  \
+    static_assert(kType == WgmmaType::fp16);                                                \
+    ROOFLASH_WGMMA_RS("m64n" #n "k16.f32.f16.f16", ", 0", regs, a0, a1, a2, a3, at, at1);   \
   }
 
 // D = A B, or D += A B with kAccumulate: A and B both K-major in shared memory by descriptor.
@@ -153,8 +157,10 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[kN / 8][4], std::uint64_t a,
   }
 }
 
-// D = A B, or D += A B: 16 columns of A in registers, B in shared memory by descriptor, K-major or
-// transposed, that is MN-major.
+// D = A B, or D += A B: 32 bytes of each row of A in registers, B in shared memory by descriptor,
+// K-major or, of 16 bits, transposed, that is MN-major. Of e4m3 a[0] is row (t % 32) / 4 of the
+// warp's, columns 4 (t % 4) to 4 (t % 4) + 3, a[1] the row 8 below, a[2] and a[3] the same rows 16
+// columns on.
 template <WgmmaType kType, int kN, bool kTransposed, bool kAccumulate = true>
 __device__ __forceinline__ void wgmma_rs(float (&d)[kN / 8][4], const std::uint32_t (&a)[4],
                                          std::uint64_t b) {
