@@ -6,6 +6,7 @@
 
 #include "common/element.cuh"
 #include "common/ptx/convert.cuh"
+#include "common/ptx/mma.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/special.cuh"
 #include "common/ptx/tma.cuh"
@@ -18,7 +19,7 @@ namespace rooflash::fp8 {
 // One warpgroup. Its warps run the same wgmma instructions, so what they branch on around these is
 // the same for all four: the geometry of the tile, never the scores. Values that a warp shares are
 // kept in uniform registers (ptx::uniform): wgmma takes its descriptors from there.
-template <Config kConfig>
+template <Config kConfig, class Softmax>
 class Consumer {
  public:
   __device__ __forceinline__ Consumer(const Arguments& args, const Smem<kConfig>& smem)
@@ -30,7 +31,6 @@ class Consumer {
       o_.clear();
       softmax_ = Softmax();
       summed_ = 0;
-      promoted_ = false;
       lag_[0] = lag_[1] = 1.0F;
       skip(before_);
       if (busy_) {
@@ -56,14 +56,13 @@ class Consumer {
 
   const Arguments& args_;
   const Smem<kConfig>& smem_;
-  int tile_ = 0;       // number of the query tile
-  int block_ = 0;      // of keys, whose scores come next or are in work
-  int uses_ = 0;       // blocks that are done with, K and V
-  std::uint32_t q_;    // where the warpgroup's rows of Q begin
-  int before_ = 0;     // blocks of the tile that come before the warpgroup's own
-  bool busy_ = false;  // the warpgroup's rows see keys
-  int summed_ = 0;     // blocks whose P V is in O and not yet promoted
-  bool promoted_ = false;
+  int tile_ = 0;        // number of the query tile
+  int block_ = 0;       // of keys, whose scores come next or are in work
+  int uses_ = 0;        // blocks that are done with, K and V
+  std::uint32_t q_;     // where the warpgroup's rows of Q begin
+  int before_ = 0;      // blocks of the tile that come before the warpgroup's own
+  bool busy_ = false;   // the warpgroup's rows see keys
+  int summed_ = 0;      // blocks whose P V O has taken in while there were others to come
   float lag_[2];        // what the promoted sums are still to be multiplied by
   int scales_ = 0;      // of the head's first keys
   float q_scale_log2_;  // Q's and softmax's
@@ -157,15 +156,22 @@ class Consumer {
     ptx::wgmma_wait<0>();
     ptx::pin(s_.at[0]);
     release(smem_.k_empty(KeyStages::at(uses_)));
-    weigh(std::true_type{});
+    weigh();
     round_weights();
+    // All rows have seen a key, which a lazy softmax waits for.
+    bool referenced = !Softmax::kLazy || is_whole();
 #pragma unroll 1
     while (block_ > begin_block()) {
       // Blocks all of which all rows see, in one go.
-      const int end = block_ - whole_blocks();
-      if (end == block_) step(std::true_type{});
+      const int whole = whole_blocks();
+      if (whole == 0 || !referenced) {
+        step(std::false_type{});
+        referenced = referenced || whole > 0;
+        continue;
+      }
+      const int end = block_ - whole;
 #pragma unroll 1
-      while (block_ > end) step(std::false_type{});
+      while (block_ > end) step(std::true_type{});
     }
     release_query();
     issue_weighted_sum();
@@ -174,7 +180,12 @@ class Consumer {
     release(smem_.v_empty(Stages::at(uses_++)));
   }
 
-  // How many blocks come next that all rows see whole.
+  // Whether all rows see the block.
+  __device__ __forceinline__ bool is_whole() const {
+    const Own own = read_own();
+    return ptx::uniform(block_ >= own.whole_begin && block_ < own.whole_end) != 0;
+  }
+  // How many blocks come next that all rows see.
   __device__ __forceinline__ int whole_blocks() const {
     const Own own = read_own();
     const int blocks = block_ - max(own.whole_begin, own.begin);
@@ -182,21 +193,31 @@ class Consumer {
   }
 
   // Weights of the next block while P V of the block before runs.
-  template <class Masked>
-  __device__ __forceinline__ void step(Masked masked) {
+  template <class Whole>
+  __device__ __forceinline__ void step(Whole) {
+    constexpr bool kAgain = Whole::value && Softmax::kLazy;
     --block_;
     issue_scores(uses_ + 1);
     issue_weighted_sum();
     ptx::wgmma_wait<1>();
     ptx::pin(s_.at[0]);
-    release(smem_.k_empty(KeyStages::at(uses_ + 1)));
-    weigh(masked);
+    if constexpr (!kAgain) release(smem_.k_empty(KeyStages::at(uses_ + 1)));
+    if constexpr (Whole::value) {
+      const float v_log2 = v_log2_;
+      softmax_.weigh_whole(s_, next_scale(), v_log2, [&] { scores_again(); });
+    } else {
+      weigh();
+    }
+    if constexpr (kAgain) {
+      __syncwarp();
+      release(smem_.k_empty(KeyStages::at(uses_ + 1)));
+    }
     ptx::wgmma_wait<0>();
     ptx::pin(o_.at[0]);
     release(smem_.v_empty(Stages::at(uses_++)));
     if (softmax_.moved) rescale();
     if constexpr (kPromotes) {
-      if (++summed_ == kConfig.promote_blocks) promote();
+      if (++summed_ % kConfig.promote_blocks == 0) promote();
     }
     round_weights();
   }
@@ -238,21 +259,38 @@ class Consumer {
     ptx::wgmma_commit();
   }
 
-  template <class Masked>
-  __device__ __forceinline__ void weigh(Masked) {
+  // The scale of the block's scores, for exp2. Those of the next block are asked for.
+  __device__ __forceinline__ float next_scale() {
     const float scale_log2 = q_scale_log2_ * k_scale_;
-    const float v_log2 = v_log2_;
     load_scales(block_ - 1);
-    if constexpr (Masked::value) {
-      const Own own = read_own();
-      if (block_ < own.whole_begin || block_ >= own.whole_end) {
-        const int first_row = read_place().first_row;
-        const RowBand band{first_row + args_.band_first, first_row + args_.band_last + 1};
-        apply_mask(s_, band, args_.problem.seqlen_kv, warp() * 16 + (lane() >> 2),
-                   block_ * kBlockN + 2 * (lane() & 3));
+    return scale_log2;
+  }
+  __device__ __forceinline__ void weigh() {
+    if (!is_whole()) {
+      const int first_row = read_place().first_row;
+      const RowBand band{first_row + args_.band_first, first_row + args_.band_last + 1};
+      apply_mask(s_, band, args_.problem.seqlen_kv, warp() * 16 + (lane() >> 2),
+                 block_ * kBlockN + 2 * (lane() & 3));
+    }
+    const float v_log2 = v_log2_;
+    softmax_.weigh(s_, next_scale(), v_log2);
+  }
+  // The scores of the warp's rows once more, by mma.sync.
+  __device__ __forceinline__ void scores_again() {
+#pragma unroll
+    for (int n = 0; n < kBlockN / 8; ++n) {
+      float(&sum)[4] = s_.at[0][n];
+      sum[0] = sum[1] = sum[2] = sum[3] = 0;
+#pragma unroll 1
+      for (int step = 0; step < kHeaddim / 32; ++step) {
+        std::uint32_t a[4];
+        std::uint32_t b[2];
+        ptx::ldmatrix_x4(a, q_ + a_offset(kRowBytes, kWarpgroupRows, lane(), warp() * 16, step));
+        ptx::ldmatrix_x2(b, smem_.k(KeyStages::at(uses_ + 1)) +
+                                b_offset(kRowBytes, kBlockN, lane(), n * 8, step));
+        ptx::mma_m16n8k32_e4m3(sum, a, b[0], b[1]);
       }
     }
-    softmax_.weigh(s_, scale_log2, v_log2);
   }
   __device__ __forceinline__ void round_weights() {
     const auto weight = [&](int step, int reg, int byte) {
@@ -300,7 +338,7 @@ class Consumer {
   }
   // Adds O to the sums and starts it anew, from 0 in registers: warps may come here by themselves.
   __device__ __forceinline__ void promote() {
-    if (promoted_) {
+    if (summed_ > kConfig.promote_blocks) {
       add_promoted();
     } else {
       wait_for_own();
@@ -312,8 +350,6 @@ class Consumer {
       ptx::store_shared_float4(at + static_cast<std::uint32_t>(n * 512), {o[0], o[1], o[2], o[3]});
     }
     o_.clear();
-    promoted_ = true;
-    summed_ = 0;
     lag_[0] = lag_[1] = 1.0F;
   }
   // Until the last tile's O has left the warp's own memory.
@@ -355,12 +391,9 @@ class Consumer {
 
   // O divided by the row sums, and LSE; both stored.
   __device__ __forceinline__ void finish() {
-    if constexpr (kPromotes) {
-      if (promoted_) add_promoted();
-    }
-    // Sums have been read by all lanes, or the memory has never been theirs in this tile.
-    if (promoted_) {
-      __syncwarp();
+    if (kPromotes && summed_ >= kConfig.promote_blocks) {
+      add_promoted();
+      __syncwarp();  // all lanes have read their sums, O may lie there
     } else {
       wait_for_own();
     }

@@ -6,7 +6,7 @@
 //   transpose   transposes V from the stages in which it is loaded to those that wgmma reads
 //   compute     the Consumers, which also store O
 // In each step a warpgroup issues the scores of a key block together with P V of the block before,
-// and makes weights of the scores while P V runs.
+// and makes weights of the scores while P V runs; how, its Softmax says (softmax.cuh).
 #pragma once
 
 #include "common/ptx/warpgroup.cuh"
@@ -16,7 +16,7 @@
 namespace rooflash::fp8 {
 
 // Launched with as many CTAs as SMs, at most one a tile.
-template <Config kConfig>
+template <Config kConfig, class Softmax>
 __device__ __forceinline__ void forward(const Arguments& args) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL  // other architectures' code is never run: see `prepare`
   extern __shared__ unsigned char smem_raw[];
@@ -38,7 +38,7 @@ __device__ __forceinline__ void forward(const Arguments& args) {
     }
   } else {
     ptx::take_registers_up_to<kConfig.consumer_registers()>();
-    Consumer<kConfig>(args, smem).run();
+    Consumer<kConfig, Softmax>(args, smem).run();
   }
 #endif
 }

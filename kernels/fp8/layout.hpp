@@ -21,6 +21,24 @@ constexpr std::uint32_t chunk_offset(int row_bytes, int row, int chunk) {
   return static_cast<std::uint32_t>(row * row_bytes + moved * 16);
 }
 
+// A tile of Q, K or V as it is loaded: columns of `row_bytes`, each of `rows` rows. Where 16 bytes
+// of a row lie.
+constexpr std::uint32_t tile_offset(int row_bytes, int rows, int row, int chunk) {
+  const int chunks = row_bytes / 16;
+  return static_cast<std::uint32_t>(chunk / chunks * rows * row_bytes) +
+         chunk_offset(row_bytes, row, chunk % chunks);
+}
+
+// ---- Q and K as operands of mma.sync
+
+// The lane's row for an ldmatrix of 32 bytes, from 32 step on, of 16 rows as A, of 8 as B.
+constexpr std::uint32_t a_offset(int row_bytes, int rows, int lane, int first_row, int step) {
+  return tile_offset(row_bytes, rows, first_row + lane % 16, 2 * step + lane / 16);
+}
+constexpr std::uint32_t b_offset(int row_bytes, int rows, int lane, int first_row, int step) {
+  return tile_offset(row_bytes, rows, first_row + lane % 8, 2 * step + lane / 8 % 2);
+}
+
 // ---- keys
 
 // Key of the 16 that is at `place` along the K of P V.
@@ -39,12 +57,9 @@ constexpr Accumulator weight_at(int step, int reg, int byte) {
 
 // ---- V
 
-// A tile of V as it is loaded: columns of `row_bytes`, each of `keys` rows. The lane's row for an
-// ldmatrix of keys 32 step ... and channels 16 chunk ...
+// The lane's row for an ldmatrix of keys 32 step ... and channels 16 chunk ...
 constexpr std::uint32_t loaded_offset(int row_bytes, int keys, int lane, int step, int chunk) {
-  const int chunks = row_bytes / 16;
-  return static_cast<std::uint32_t>(chunk / chunks * keys * row_bytes) +
-         chunk_offset(row_bytes, step * 32 + lane, chunk % chunks);
+  return tile_offset(row_bytes, keys, step * 32 + lane, chunk);
 }
 
 // What it gives, transposed: register m holds of keys 8 m + 2 (lane % 4) and the next the channels

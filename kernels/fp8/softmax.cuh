@@ -7,28 +7,34 @@
 
 namespace rooflash::fp8 {
 
-// A row's largest weight is 2^kPlaceLog2 when the maximum moves, and may outgrow it by kLagLog2
-// before it moves again: e4m3 ends at 448, above 2^8.8. Weights are as exact at any place.
-inline constexpr float kPlaceLog2 = 4;
-inline constexpr float kLagLog2 = 4.75F;
+// Weights are as exact at any place. e4m3 ends at 448, above 2^8.8.
+inline constexpr float kLargest = 448;
 
+// Weights against the true running maximum. A row's largest weight is 2^kPlace when its maximum
+// moves, and may outgrow that by 2^kLag before it moves again.
+//
 // The two rows of a thread. A block of V that is stored times 2^-v_log2 takes its weights times
 // 2^v_log2, which e4m3 holds as well; the sums are those of the true weights.
-struct Softmax {
+template <int kPlace = 4>
+struct RunningMaximum {
+  static constexpr bool kLazy = false;  // weigh_whole may ask for the scores again
+  static constexpr float kLag = 4.75F;
+  static_assert(kPlace + kLag < 8.8F);
+
   RowState<1> rows;
   bool moved = false;  // the same in all lanes of the warp
   float factor[2];     // then: of what was summed before
 
-  __device__ __forceinline__ Softmax() { rows.clear(); }
+  __device__ __forceinline__ RunningMaximum() { rows.clear(); }
 
   // What is subtracted from a row's scores. One with no key yet keeps -inf; 0 in its place avoids
   // inf - inf.
   __device__ __forceinline__ float shift(int r) const {
-    return rows.max[0][r] == -INFINITY ? 0.0F : rows.max[0][r] - kPlaceLog2;
+    return rows.max[0][r] == -INFINITY ? 0.0F : rows.max[0][r] - static_cast<float>(kPlace);
   }
   // LSE in units of log2, of a row's sum over its lanes; -inf without keys.
   __device__ __forceinline__ float lse_log2(int r, float sum) const {
-    return rows.max[0][r] - kPlaceLog2 + __log2f(sum);
+    return rows.max[0][r] - static_cast<float>(kPlace) + __log2f(sum);
   }
 
   // Moves the maxima that a block's scores have outgrown. A thread's own scores tell whether one
@@ -41,8 +47,8 @@ struct Softmax {
 #pragma unroll
       for (int i = 0; i < 4; ++i) own[i / 2] = fmaxf(own[i / 2], s.at[0][n][i]);
     }
-    const bool outgrown = own[0] * scale_log2 > rows.max[0][0] + kLagLog2 ||
-                          own[1] * scale_log2 > rows.max[0][1] + kLagLog2;
+    const bool outgrown =
+        own[0] * scale_log2 > rows.max[0][0] + kLag || own[1] * scale_log2 > rows.max[0][1] + kLag;
     moved = __any_sync(0xFFFFFFFFU, outgrown);
     if (!moved) return;
 #pragma unroll
@@ -51,7 +57,7 @@ struct Softmax {
       own[r] = fmaxf(own[r], __shfl_xor_sync(0xFFFFFFFFU, own[r], 2)) * scale_log2;
       const float old = rows.max[0][r];
       factor[r] = 1.0F;
-      if (own[r] > old + kLagLog2) {  // also the first score of a row, after -inf
+      if (own[r] > old + kLag) {  // also the first score of a row, after -inf
         rows.max[0][r] = own[r];
         factor[r] = ptx::ex2(old - own[r]);
       }
@@ -63,8 +69,22 @@ struct Softmax {
   template <int kKeys>
   __device__ __forceinline__ void weigh(Accumulators<1, kKeys>& s, float scale_log2, float v_log2) {
     follow(s, scale_log2);
-    const float shifts[2] = {shift(0) - v_log2, shift(1) - v_log2};
-    float sums[2] = {0, 0};
+    float sums[2];
+    exponentiate(s, scale_log2, {shift(0) - v_log2, shift(1) - v_log2}, sums);
+    add(sums, v_log2);
+  }
+  // Of a block that all rows see, after one that all rows saw.
+  template <int kKeys, class Again>
+  __device__ __forceinline__ void weigh_whole(Accumulators<1, kKeys>& s, float scale_log2,
+                                              float v_log2, const Again&) {
+    weigh(s, scale_log2, v_log2);
+  }
+
+  // Scores to 2^(score - shift), and their sums.
+  template <int kKeys>
+  __device__ __forceinline__ static void exponentiate(Accumulators<1, kKeys>& s, float scale_log2,
+                                                      const float (&shifts)[2], float (&sums)[2]) {
+    sums[0] = sums[1] = 0;
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
@@ -73,10 +93,77 @@ struct Softmax {
         sums[i / 2] += s.at[0][n][i];
       }
     }
+  }
+  __device__ __forceinline__ void add(const float (&sums)[2], float v_log2) {
     // 2^-v_log2, exactly.
-    const float undo = __int_as_float((127 - static_cast<int>(v_log2)) << 23);
+    const float undo = power_of_two(-static_cast<int>(v_log2));
     rows.sum[0][0] += sums[0] * undo;
     rows.sum[0][1] += sums[1] * undo;
+  }
+  static __device__ __forceinline__ float power_of_two(int exponent) {
+    return __int_as_float((127 + exponent) << 23);
+  }
+};
+
+// Weights against a reference that only masked blocks and the first whole one look for, the maximum
+// so far. O and the row sums are exact against any reference; where a later block's weights outgrow
+// e4m3, which a thread's sums tell, they and all that was summed before go down by a power of two.
+// Those that outgrow even fp32 are made again from the scores, and the warp keeps to the true
+// maximum for the rest of the tile, so that this happens once.
+//
+// Two conditions keep a row from calling again at every block: that a row which calls comes down to
+// its place, and that weights up to twice 2^kPlace do not call, 24 of them a thread.
+struct LazyReference : RunningMaximum<3> {
+  static constexpr bool kLazy = true;
+  bool wary = false;  // the same in all lanes of the warp
+
+  template <int kKeys, class Again>
+  __device__ __forceinline__ void weigh_whole(Accumulators<1, kKeys>& s, float scale_log2,
+                                              float v_log2, const Again& again) {
+    static_assert(kKeys / 4 * 16 <= kLargest);
+    const bool was_wary = wary;
+    moved = false;
+    if (wary) follow(s, scale_log2);
+    float sums[2];
+    exponentiate(s, scale_log2, {shift(0) - v_log2, shift(1) - v_log2}, sums);
+    // Not above it: NaN as well.
+    const bool within = sums[0] <= kLargest && sums[1] <= kLargest;
+    if (!was_wary && !__all_sync(0xFFFFFFFFU, within)) {
+      bring_down(s, sums);
+      if (wary) {
+        again();
+        follow(s, scale_log2);
+        exponentiate(s, scale_log2, {shift(0) - v_log2, shift(1) - v_log2}, sums);
+      }
+    }
+    add(sums, v_log2);
+  }
+
+ private:
+  // Weights to their place, by a factor that `factor` holds for what was summed before. Becomes
+  // wary instead where one is infinite or NaN.
+  template <int kKeys>
+  __device__ __forceinline__ void bring_down(Accumulators<1, kKeys>& s, float (&sums)[2]) {
+    float most[1][2];
+    row_maxima(most, s);
+    wary = __any_sync(0xFFFFFFFFU, !(sums[0] < INFINITY && sums[1] < INFINITY));
+    if (wary) return;
+    moved = true;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      // The weight's exponent above its place, if it has left it.
+      const int above = (__float_as_int(most[0][r]) >> 23) - 127 - 3;
+      const int down = max(above, 0);
+      factor[r] = power_of_two(-down);
+      rows.max[0][r] += static_cast<float>(down);
+      rows.sum[0][r] *= factor[r];
+      sums[r] *= factor[r];
+    }
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s.at[0][n][i] *= factor[i / 2];
+    }
   }
 };
 

@@ -1,5 +1,5 @@
-// Tiles of the fp8 kernels, for fp8_lab.py to check and to time beside one another: to try one is a
-// line in the table below.
+// Tiles and softmaxes of the fp8 kernels, for fp8_lab.py to check and to time beside one another:
+// to try one is a line in the table below.
 #include <exception>
 #include <iostream>
 #include <vector>
@@ -20,39 +20,49 @@ std::vector<Entry>& entries() {
   return all;
 }
 
-template <class Tile>
+template <class Tile, class Softmax>
 __global__ void __launch_bounds__(Tile::kConfig.threads(), 1)
     fp8_lab_fwd(const __grid_constant__ fp8::Arguments args) {
-  fp8::forward<Tile::kConfig>(args);
+  fp8::forward<Tile::kConfig, Softmax>(args);
 }
 
-template <class Tile>
+template <class Tile, class Softmax>
 struct Entered {
   explicit Entered(const char* name) {
-    entries().push_back({name, Tile::kConfig, reinterpret_cast<const void*>(fp8_lab_fwd<Tile>)});
+    entries().push_back(
+        {name, Tile::kConfig, reinterpret_cast<const void*>(fp8_lab_fwd<Tile, Softmax>)});
   }
 };
 
-// name, then head dim, warpgroups, keys, slots of Q, stages of K, of V loaded and transposed,
-// blocks between promotions
-#define LAB(name, ...)                                 \
+using Maximum = fp8::RunningMaximum<>;
+using Lazy = fp8::LazyReference;
+
+// name, softmax, then head dim, warpgroups, keys, slots of Q, stages of K, of V loaded and
+// transposed, blocks between promotions
+#define LAB(name, softmax, ...)                        \
   struct Tile_##name {                                 \
     static constexpr fp8::Config kConfig{__VA_ARGS__}; \
   };                                                   \
-  const Entered<Tile_##name> name(#name)
+  const Entered<Tile_##name, softmax> name(#name)
 
-LAB(d64_4x64_fast, 64, 4, 64, 2, 4, 4, 4, 0);
-LAB(d64_4x64_exact, 64, 4, 64, 2, 4, 4, 4, 6);
-LAB(d64_3x96_exact, 64, 3, 96, 2, 4, 4, 4, 4);
-LAB(d128_3x96_fast, 128, 3, 96, 2, 4, 2, 4, 0);
-LAB(d128_3x96_exact, 128, 3, 96, 2, 2, 2, 2, 4);
-LAB(d128_3x96_exact_1q, 128, 3, 96, 1, 2, 2, 4, 4);
-LAB(d128_3x64_fast, 128, 3, 64, 2, 4, 4, 4, 0);
-LAB(d128_3x64_exact, 128, 3, 64, 2, 4, 2, 4, 6);
-LAB(d128_2x96_exact, 128, 2, 96, 2, 4, 2, 4, 4);
-LAB(d256_2x64_fast, 256, 2, 64, 1, 2, 2, 4, 0);
-LAB(d256_2x96_fast, 256, 2, 96, 1, 2, 1, 2, 0);
-LAB(d256_2x64_exact, 256, 2, 64, 1, 2, 1, 1, 6);
+LAB(d64_4x64_fast, Maximum, 64, 4, 64, 2, 4, 4, 4, 0);
+LAB(d64_4x64_exact, Maximum, 64, 4, 64, 2, 4, 4, 4, 6);
+LAB(d64_3x96_exact, Maximum, 64, 3, 96, 2, 4, 4, 4, 4);
+LAB(d64_4x64_fast_lazy, Lazy, 64, 4, 64, 2, 4, 4, 4, 0);
+LAB(d64_4x64_exact_lazy, Lazy, 64, 4, 64, 2, 4, 4, 4, 6);
+LAB(d128_3x96_fast, Maximum, 128, 3, 96, 2, 4, 2, 4, 0);
+LAB(d128_3x96_exact, Maximum, 128, 3, 96, 2, 2, 2, 2, 4);
+LAB(d128_3x96_exact_1q, Maximum, 128, 3, 96, 1, 2, 2, 4, 4);
+LAB(d128_3x64_fast, Maximum, 128, 3, 64, 2, 4, 4, 4, 0);
+LAB(d128_3x64_exact, Maximum, 128, 3, 64, 2, 4, 2, 4, 6);
+LAB(d128_2x96_exact, Maximum, 128, 2, 96, 2, 4, 2, 4, 4);
+LAB(d128_3x96_fast_lazy, Lazy, 128, 3, 96, 2, 4, 2, 4, 0);
+LAB(d128_2x96_exact_lazy, Lazy, 128, 2, 96, 2, 4, 2, 4, 4);
+LAB(d128_3x64_exact_lazy, Lazy, 128, 3, 64, 2, 4, 2, 4, 6);
+LAB(d256_2x64_fast, Maximum, 256, 2, 64, 1, 2, 2, 4, 0);
+LAB(d256_2x96_fast, Maximum, 256, 2, 96, 1, 2, 1, 2, 0);
+LAB(d256_2x64_exact, Maximum, 256, 2, 64, 1, 2, 1, 1, 6);
+LAB(d256_2x96_fast_lazy, Lazy, 256, 2, 96, 1, 2, 1, 2, 0);
 #undef LAB
 
 Mask mask_of(int kind, int top_left, int left, int right) {

@@ -197,6 +197,38 @@ TEST(Fp8Layout, VIsTransposedWithKeysAndChannelsInTheirOrders) {
   }
 }
 
+// ldmatrix .x4 or .x2 gives lane t of each matrix row t / 4, bytes 4 (t % 4) ...; mma.sync m16n8k32
+// takes of A rows t / 4 and 8 below, then the same 16 bytes on; of B column t / 4, then 16 bytes
+// on.
+TEST(Fp8Layout, OperandsOfMmaSyncAreRowsOfTheirTiles) {
+  for (const Tile& tile : kTiles) {
+    const int width = tile.row_bytes();
+    for (const int rows : {kWarpgroupRows, tile.block_n}) {
+      const Memory memory = loaded(rows, tile.headdim, width);
+      for (int step = 0; step < tile.headdim / 32; ++step) {
+        for (int lane = 0; lane < 32; ++lane) {
+          for (int first = 0; first + 16 <= rows; first += 16) {
+            for (int matrix = 0; matrix < 4; ++matrix) {
+              const int giver = matrix * 8 + lane / 4;
+              const std::uint32_t at = a_offset(width, rows, giver, first, step);
+              EXPECT_EQ(memory.at(at + static_cast<unsigned>(lane % 4 * 4)),
+                        (Element{first + matrix % 2 * 8 + lane / 4,
+                                 step * 32 + matrix / 2 * 16 + lane % 4 * 4}));
+            }
+          }
+          for (int first = 0; first < rows; first += 8) {
+            for (int matrix = 0; matrix < 2; ++matrix) {
+              const std::uint32_t at = b_offset(width, rows, matrix * 8 + lane / 4, first, step);
+              EXPECT_EQ(memory.at(at + static_cast<unsigned>(lane % 4 * 4)),
+                        (Element{first + lane / 4, step * 32 + matrix * 16 + lane % 4 * 4}));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 // wgmma's accumulators: lane t of warp w holds row 16 w + t / 4 and the one 8 below, at[n][2 r + c]
 // being column 8 n + 2 (t % 4) + c. Its A operand of 8-bit elements: registers 0 and 2 hold row t /
 // 4, 1 and 3 the one 8 below; 0 and 1 k 4 (t % 4) ..., 2 and 3 k 16 + 4 (t % 4) ...
