@@ -47,7 +47,7 @@ EMULATED_SHAPES = [(1, 64, 64, 1, 1), (1, 130, 700, 1, 1), (2, 77, 77, 2, 2), (1
 MASKS = [(0, 0, -1, -1), (1, 0, -1, -1), (1, 1, -1, -1), (2, 0, 100, 0), (2, 1, 31, 64), (2, 0, -1, 5)]
 # Most relative error (Frobenius norm) of each kind of inputs. Weights are rounded to e4m3, which alone is 2.7e-2;
 # where a row sees one key its weight is a power of two, and O in bf16 is all that is rounded.
-MOST_ERROR = {"normal": 4e-2, "x3": 4e-2, "x10": 4e-2, "negative": 4e-2, "outlier": 4e-2, "one-hot": 6e-3}
+MOST_ERROR = {"normal": 3.3e-2, "x3": 3.3e-2, "x10": 3.3e-2, "negative": 3.3e-2, "outlier": 3.3e-2, "one-hot": 6e-3}
 MOST_BIASED_ERROR = 8e-3
 MOST_LSE_ERROR = 4e-3  # of 1 + |LSE|; scores are summed by the tensor cores too
 EMULATED_BIASED = [(512, False), (1024, True)]
@@ -193,7 +193,8 @@ def inputs(lab, shape, headdim, kind, seed):
         k = k.sign()
         chosen = torch.randint(0, seqlen_kv, (seqlen_q,), device=DEVICE, generator=random)
         q = 64 * k[:, chosen].repeat_interleave(heads_q // heads_kv, 2)
-    v_mean = normal(batch, heads_kv, headdim) if seed % 2 else None
+    # About as large as O, whose error would else be that of a rounded mean.
+    v_mean = 0.03 * normal(batch, heads_kv, headdim) if seed % 2 else None
     return Inputs(q, k, v, lab.scale_rows, lab.scale_keys, random, v_log2, v_mean)
 
 
