@@ -76,7 +76,8 @@ DType output_dtype(DType dtype);
 std::int64_t tensor_bytes(const Problem& problem);
 
 // Why the problem makes no sense ("heads_q 33 is not a multiple of heads_kv 2"); empty when fine.
-// Checks signs, divisibility, window bounds and overflow of the element counts.
+// Checks signs, divisibility, window bounds, overflow of the element counts and the options of e4m3
+// problems (core/fp8.hpp).
 std::string invalid_reason(const Problem& problem);
 
 // Stable, greppable, file-safe key of a case, without device and round:
