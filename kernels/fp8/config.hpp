@@ -1,0 +1,48 @@
+// Tiles of the fp8 kernels and what follows from them. CUDA-free.
+#pragma once
+
+namespace rooflash::fp8 {
+
+inline constexpr int kWarpgroupRows = 64;  // queries of a warpgroup, which share a scale of Q
+inline constexpr int kScaleKeys = 192;     // keys that share a scale of K and one of V
+
+// Tiles of Q, K and V as they are loaded lie in shared memory as columns of this width.
+constexpr int row_bytes_of(int headdim) {
+  return headdim < 128 ? 64 : 128;
+}
+
+struct Config {
+  int headdim;    // smaller ones are padded with zeros
+  int consumers;  // warpgroups that compute
+  int block_n;    // keys per step
+  int q_slots;    // tiles of Q, stages of K, of V as it is loaded and of V transposed: 1, 2 or 4
+  int k_stages;
+  int loaded_stages;
+  int v_stages;
+  // Blocks after which what the tensor cores have summed goes to sums in fp32; 0: never. They drop
+  // what lies more than about 13 bits below a sum, so sums over many keys of a V whose mean is not
+  // 0 come out too small.
+  int promote_blocks;
+
+  constexpr int block_m() const { return kWarpgroupRows * consumers; }
+  constexpr int threads() const { return 128 * (consumers + 1); }
+  constexpr int row_bytes() const { return row_bytes_of(headdim); }
+  constexpr int columns() const { return headdim / row_bytes(); }
+  constexpr int q_bytes() const { return block_m() * headdim; }
+  constexpr int kv_bytes() const { return block_n * headdim; }
+  // A warp's own: its sums in fp32, and O on its way out.
+  constexpr int own_bytes() const { return 16 * headdim * (promote_blocks > 0 ? 4 : 2); }
+  // The tiles begin at a multiple of 1024 bytes, which the launch cannot ask for; barriers and
+  // notes come behind.
+  constexpr int smem_bytes() const {
+    return 1024 + q_slots * q_bytes() + (k_stages + loaded_stages + v_stages) * kv_bytes() +
+           consumers * 4 * own_bytes() + 1024;
+  }
+  // A thread's registers: the producer hands some of its own to the consumers.
+  constexpr int producer_registers() const { return consumers == 2 ? 40 : 32; }
+  constexpr int consumer_registers() const {
+    return consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
+  }
+};
+
+}  // namespace rooflash::fp8
