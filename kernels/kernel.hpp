@@ -29,6 +29,9 @@ struct Scales {
   const float* v_log2 = nullptr;  // [batch, heads_kv, kv_scale_blocks], whole numbers, at most 0
 };
 
+// In one buffer of scale_elements(problem) floats; none where there are no elements.
+Scales place_scales(const Problem& problem, const float* memory);
+
 // Device pointers of one case. Shapes as in core/problem.hpp.
 struct Tensors {
   const void* q = nullptr;    // [batch, seqlen_q, heads_q, headdim]

@@ -65,6 +65,11 @@ std::string invalid_fp8_options(const Problem& p) {
   return {};
 }
 
+std::int64_t scale_elements(const Problem& p) {
+  if (p.dtype != DType::e4m3) return 0;
+  return p.batch * (p.heads_q * q_scale_blocks(p) + p.heads_kv * (2 * kv_scale_blocks(p) + 1));
+}
+
 void drop_fp8_defaults(Problem& p) {
   for (const Option& option : options()) {
     const auto set = p.options.find(std::string(option.name));

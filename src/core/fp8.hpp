@@ -50,4 +50,7 @@ inline std::int64_t kv_scale_blocks(const Problem& p) {
   return (p.seqlen_kv + kScaleRowsKv - 1) / kScaleRowsKv;
 }
 
+// All scales of an e4m3 problem; 0 for other types.
+std::int64_t scale_elements(const Problem& problem);
+
 }  // namespace rooflash

@@ -92,7 +92,8 @@ DType output_dtype(DType dtype) {
 
 std::int64_t tensor_bytes(const Problem& p) {
   return (q_elements(p) + k_elements(p) + v_elements(p)) * size_bytes(p.dtype) +
-         o_elements(p) * size_bytes(output_dtype(p.dtype)) + lse_elements(p) * 4;
+         o_elements(p) * size_bytes(output_dtype(p.dtype)) +
+         (lse_elements(p) + scale_elements(p)) * 4;
 }
 
 std::string invalid_reason(const Problem& p) {

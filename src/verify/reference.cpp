@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "verify/emulation.hpp"
 #include "verify/generator.hpp"
 #include "verify/judge.hpp"
 #include "verify/quantize.hpp"
@@ -121,9 +122,6 @@ struct Softmax {
   Number maximum;
   Number sum = 0;
 };
-
-// Halfway between two values of e4m3, and below the largest: the row's largest weight, in e4m3.
-constexpr float kTopWeight = 136;
 
 // Weights, of which none is above 1, rounded to the dtype and divided by their sum.
 void round_weights(DType dtype, std::vector<float>& weights, float sum) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/fp8.hpp"
 #include "fp8/host.hpp"
 #include "fp8/tensor_core.hpp"
+#include "verify/quantize.hpp"
 #include "verify/reference.hpp"
 
 namespace rooflash::fp8 {
@@ -35,9 +37,22 @@ Problem problem(std::int64_t seqlen_q, std::int64_t seqlen_kv, std::int64_t head
   return p;
 }
 
-VerifyResult verified(const Problem& p, bool exact = true) {
+// `edit` changes the inputs before they are quantised.
+VerifyResult verified(const Problem& p, bool exact = true,
+                      const std::function<void(HostCase&)>& edit = {}) {
   EXPECT_EQ(invalid_reason(p), "");
   HostCase c = make_host_case(p, kSeed);
+  if (edit) {
+    edit(c);
+    const QuantizedInputs inputs = quantize(p, c.real_q, c.real_k, c.real_v);
+    c.q = inputs.q;
+    c.k = inputs.k;
+    c.v = inputs.v;
+    c.q_scale = inputs.q_scale;
+    c.k_scale = inputs.k_scale;
+    c.v_scale = inputs.v_scale;
+    c.v_log2 = inputs.v_log2;
+  }
   const Config config = config_of(std::max(p.headdim, p.headdim_v), exact);
   TwoLevelMemory memory(kSram);
   forward(p, c.tensors(), choose_tile(p, config, kSram), config, memory);
@@ -143,6 +158,40 @@ TEST(Fp8Forward, TakesEveryMode) {
       // Nothing but quantising lies between the two.
       EXPECT_GT(*result.unquantized_rel_err, *result.rel_err);
       EXPECT_LT(*result.unquantized_rel_err, 0.15);
+    }
+  }
+}
+
+// One element a head a thousand times as large, tiny values, heads that differ a hundredfold.
+TEST(Fp8Forward, StandsOddScales) {
+  const auto scaled = [](std::vector<float>& values, float factor) {
+    for (float& value : values) value *= factor;
+  };
+  const std::vector<std::function<void(HostCase&)>> edits = {
+      [&](HostCase& c) {
+        c.real_k[64 * 5 + 3] = 1000;
+        c.real_v[64 * 9 + 3] = 1000;
+      },
+      [&](HostCase& c) {
+        for (auto* values : {&c.real_q, &c.real_k, &c.real_v}) scaled(*values, 1e-4F);
+      },
+      [&](HostCase& c) {
+        // Head 1 of 2.
+        for (auto* values : {&c.real_q, &c.real_v}) {
+          for (std::size_t i = 0; i < values->size(); ++i) {
+            if (i / 64 % 2 == 1) (*values)[i] *= 100;
+          }
+        }
+      },
+  };
+  for (const char* scale : {"", "head"}) {
+    for (const auto& edit : edits) {
+      Problem p = problem(130, 300);
+      p.heads_q = p.heads_kv = 2;
+      if (*scale != '\0') p.options["scale"] = scale;
+      const VerifyResult result = verified(p, true, edit);
+      EXPECT_EQ(result.status, "passed") << case_id("fp8", p) << ": " << result.worst;
+      EXPECT_LT(*result.rel_err, 0.05);
     }
   }
 }
