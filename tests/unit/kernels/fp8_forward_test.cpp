@@ -146,7 +146,7 @@ TEST(Fp8Forward, IsRightForEveryShapeMaskAndDistribution) {
 TEST(Fp8Forward, TakesEveryMode) {
   for (const char* scale : {"", "head", "tensor"}) {
     for (const char* hadamard : {"", "on"}) {
-      Problem p = problem(130, 400);
+      Problem p = problem(100, 250);
       p.batch = 2;
       p.heads_q = 4;
       p.heads_kv = 2;
@@ -245,8 +245,8 @@ TEST(Fp8Forward, KeepsSmallBlocksOfVExact) {
 TEST(Fp8Forward, CountedBytesEqualTheClosedForm) {
   for (const Mask& mask : {Mask{}, Mask{MaskKind::causal}, Mask{MaskKind::causal, Align::top_left},
                            Mask{MaskKind::window, Align::bottom_right, 30, 20}}) {
-    for (const std::int64_t seqlen_q : {1, 130, 500}) {
-      for (const std::int64_t seqlen_kv : {3, 200, 400}) {
+    for (const std::int64_t seqlen_q : {1, 300}) {
+      for (const std::int64_t seqlen_kv : {3, 250}) {
         for (const std::int64_t sram : {std::int64_t{40000}, kSram}) {
           Problem p = problem(seqlen_q, seqlen_kv, 40);
           p.batch = 2;
