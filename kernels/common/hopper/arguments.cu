@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -67,6 +68,17 @@ std::shared_ptr<Counters> make_counters() {
   return counters;
 }
 
+// Memory for the parts' O and LSE.
+std::shared_ptr<float> make_parts(std::int64_t bytes) {
+  void* memory = nullptr;
+  if (cudaMalloc(&memory, static_cast<std::size_t>(bytes)) != cudaSuccess) {
+    (void)cudaGetLastError();
+    throw Error(ExitCode::incomplete, "no memory for O and LSE of parts of the keys, " +
+                                          std::to_string(bytes) + " bytes");
+  }
+  return {static_cast<float*>(memory), [](float* parts) { cudaFree(parts); }};
+}
+
 // Tensor maps for `config`'s boxes and the order of the tiles.
 Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
                          Counters* counters, int sm_count) {
@@ -87,30 +99,59 @@ Arguments make_arguments(const Problem& p, const Tensors& t, const Config& confi
   return args;
 }
 
+void launch(const void* kernel, int ctas, int threads, int smem_bytes, Arguments& args,
+            CUstream_st* stream) {
+  void* arguments[] = {&args};
+  check_launch(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(ctas)),
+                                dim3(static_cast<unsigned>(threads)), arguments,
+                                static_cast<std::size_t>(smem_bytes), stream),
+               "launching a kernel of the Hopper pipeline");
+}
+
 }  // namespace
 
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
-                 const DeviceLimits& device) {
+                 const DeviceLimits& device, const Splitting& splitting) {
 #ifndef ROOFLASH_SM90A
   throw NotBuiltError(
       "this build holds no code for sm_90a (configure with 90a among ROOFLASH_ARCHITECTURES)");
 #endif
+  const int splits = config.split ? splitting.count : 1;
+  if (splits < 1 || splits > kMostSplits) {
+    throw Error(ExitCode::incomplete, "keys are not cut into " + std::to_string(splits) +
+                                          " parts, at most " + std::to_string(kMostSplits));
+  }
   const std::shared_ptr<Counters> counters = make_counters();
   Arguments args = make_arguments(p, t, config, counters.get(), device.sm_count);
-  const int grid = std::min(args.schedule.tiles(), device.sm_count);
+  const std::int64_t works = std::int64_t{args.schedule.tiles()} * splits;
+  if (works > std::numeric_limits<int>::max()) {
+    throw Error(ExitCode::incomplete, std::to_string(works) + " parts of query tiles are too many");
+  }
+  std::int64_t parts_bytes = 0;
+  std::shared_ptr<float> parts;
+  args.parts = {splits, lse_elements(p), nullptr, nullptr};
+  if (config.split) {
+    const std::int64_t o_floats = splits * o_elements(p);
+    parts_bytes = (o_floats + splits * lse_elements(p)) * 4;
+    parts = make_parts(parts_bytes);
+    args.parts.o = parts.get();
+    args.parts.lse = parts.get() + o_floats;
+  }
+  const int grid = static_cast<int>(std::min<std::int64_t>(works, device.sm_count));
+  // Rows beyond come to the same CTAs.
+  const int combine_grid = static_cast<int>(std::min<std::int64_t>(args.parts.rows, 1 << 20));
   const Resources resources =
       prepare_kernel(kernel, config.threads(), config.smem_bytes(), grid, device.sm_count);
   return {.launch =
-              [kernel, config, args, grid, counters](CUstream_st* stream) mutable {
-                void* arguments[] = {&args};
-                check_launch(
-                    cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(grid)),
-                                     dim3(static_cast<unsigned>(config.threads())), arguments,
-                                     static_cast<std::size_t>(config.smem_bytes()), stream),
-                    "launching a kernel of the Hopper pipeline");
+              [=, combine = splitting.combine, counters = counters,
+               parts = parts](CUstream_st* stream) mutable {
+                launch(kernel, grid, config.threads(), config.smem_bytes(), args, stream);
+                if (config.split) {
+                  launch(combine, combine_grid, 32 * kCombineWarps, 0, args, stream);
+                }
               },
           .resources = resources,
-          .workspace_bytes = sizeof(Counters)};
+          .workspace_bytes = parts_bytes + static_cast<std::int64_t>(sizeof(Counters))};
 }
 
 }  // namespace rooflash::hopper

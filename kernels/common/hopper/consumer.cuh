@@ -203,7 +203,7 @@ class Consumer {
   }
   __device__ __forceinline__ Place read_place(int tile) const {
     const int4 words = ptx::load_shared_int4(smem_.note(tile, warpgroup()));
-    return {words.x, words.y, words.z};
+    return {words.x, words.y, words.z, words.w};
   }
   __device__ __forceinline__ Own read_own() const {
     const int4 words = ptx::load_shared_int4(smem_.note(tile_, warpgroup()) + 16);
@@ -377,13 +377,13 @@ class Consumer {
 
   // Q's last product is done: with one slot it is loaded anew at once.
   __device__ __forceinline__ void release_query() {
-    if constexpr (kConfig.early_release) {
+    if constexpr (kConfig.consumers_free_query()) {
       __syncwarp();
-      release(smem_.q_empty(0));
+      release(smem_.q_empty(Slots::at(tile_)));
     }
   }
 
-  // O divided by the row sums, and LSE.
+  // O divided by the row sums, and LSE. With `split` both leave from here.
   __device__ __forceinline__ void normalise() {
     const ForwardArguments& p = args_.problem;
     const Place place = read_place(tile_);
@@ -394,9 +394,10 @@ class Consumer {
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
       const int row = place.first_row + warp() * 16 + r * 8 + (lane() >> 2);
+      float* const lse = kConfig.split ? part_of_lse(place) : p.tensors.lse;
       if (lane() % 4 == 0 && row < p.seqlen_q) {
         // Without keys the sum is 0 and its logarithm -inf.
-        p.tensors.lse[head * p.seqlen_q + row] =
+        lse[head * p.seqlen_q + row] =
             (softmax_.rows.max[0][r] + __log2f(sum)) * std::numbers::ln2_v<float>;
       }
       const float inverse = sum == 0.0F ? 0.0F : __fdividef(1.0F, sum);
@@ -405,16 +406,35 @@ class Consumer {
         o_.at[0][n][2 * r] *= inverse;
         o_.at[0][n][2 * r + 1] *= inverse;
       }
+      if constexpr (kConfig.split) {
+        if (row < p.seqlen_q) store_row(r, place, head * p.seqlen_q + row);
+      }
     }
+    if constexpr (!kConfig.split) {
 #pragma unroll
-    for (int k = 0; k < kConfig.headdim / 16; ++k) pack_weights<T>(rounded_[k], o_, k);
+      for (int k = 0; k < kConfig.headdim / 16; ++k) pack_weights<T>(rounded_[k], o_, k);
+    }
+  }
+  __device__ __forceinline__ float* part_of_lse(const Place& place) const {
+    return args_.parts.lse + place.part * args_.parts.rows;
+  }
+  // What a thread has of O's row `row` of the part; each sector that a warp stores to it fills.
+  __device__ __forceinline__ void store_row(int r, const Place& place, std::int64_t row) const {
+    const int headdim = args_.problem.headdim_v;
+    float* const target =
+        args_.parts.o + (place.part * args_.parts.rows + row) * headdim + 2 * (lane() & 3);
+#pragma unroll
+    for (int n = 0; n < kConfig.headdim / 8; ++n) {
+      if (8 * n >= headdim) break;
+      *reinterpret_cast<float2*>(target + 8 * n) = {o_.at[0][n][2 * r], o_.at[0][n][2 * r + 1]};
+    }
   }
 
   // Hands on O of the tile before. With early release in two parts of 128 columns, of which a
   // warp's shared memory holds one at a time; else there is the first alone.
   template <int kPart>
   __device__ __forceinline__ void store_last() {
-    if (tile_ == 0 || (!kConfig.early_release && kPart == 1)) return;
+    if (kConfig.split || tile_ == 0 || (!kConfig.early_release && kPart == 1)) return;
     const Place place = read_place(tile_ - 1);
     const int warp_row = place.first_row + warp() * 16;
     const std::uint32_t lane_offset = TileLayout<64>::rows_first(lane(), 0);

@@ -40,6 +40,22 @@ KeyBlocks blocks_of(const Problem& p, std::int64_t first_row, std::int64_t rows,
                     block_kv);
 }
 
+// Of a query tile's keys, as `plan` notes them: the stages of a part, and the blocks of a warpgroup
+// among them.
+KeyBlocks stages_of(const Problem& p, std::int64_t first_row, Tile tile, const Config& config,
+                    std::int64_t part, std::int64_t splits) {
+  const KeyBlocks all = blocks_of(p, first_row, tile.block_q, tile.block_kv * config.stage_blocks);
+  return {part_begin(all.begin, all.end, part, splits),
+          part_begin(all.begin, all.end, part + 1, splits), all.whole_begin, all.whole_end};
+}
+KeyBlocks own_blocks(const Problem& p, std::int64_t first_row, std::int64_t rows, Tile tile,
+                     const Config& config, const KeyBlocks& stages) {
+  KeyBlocks own = blocks_of(p, first_row, rows, tile.block_kv);
+  own.begin = std::max(own.begin, stages.begin * config.stage_blocks);
+  own.end = std::max(std::min(own.end, stages.end * config.stage_blocks), own.begin);
+  return own;
+}
+
 // Rows of `most` from `first` on that exist.
 std::int64_t existing(std::int64_t first, std::int64_t most, std::int64_t seqlen) {
   return std::clamp<std::int64_t>(seqlen - first, 0, most);
@@ -112,8 +128,14 @@ void normalise(Warp& warp) {
 class Forward {
  public:
   Forward(const Problem& problem, const HostTensors& tensors, Tile tile, const Config& config,
-          const Softmax& softmax, TwoLevelMemory& memory)
-      : p_(problem), t_(tensors), tile_(tile), config_(config), softmax_(softmax), memory_(memory) {
+          const Softmax& softmax, TwoLevelMemory& memory, std::int64_t splits)
+      : p_(problem),
+        t_(tensors),
+        tile_(tile),
+        config_(config),
+        softmax_(softmax),
+        memory_(memory),
+        splits_(splits) {
     const std::int64_t bytes = size_bytes(p_.dtype);
     for (std::int64_t place = 0; place < tile_.block_q; place += kWarpRows) {
       warps_.emplace_back(memory_, place, tile_, config_, bytes);
@@ -125,10 +147,22 @@ class Forward {
   }
 
   ForwardCounts run() {
+    if (config_.split) {
+      o_parts_ = memory_.allocate_slow(splits_ * o_elements(p_), DType::fp32);
+      lse_parts_ = memory_.allocate_slow(splits_ * lse_elements(p_), DType::fp32);
+    }
     const Schedule schedule = schedule_of(p_, tile_);
-    for (int i = 0; i < schedule.tiles(); ++i) {
-      const Work work = schedule.work(i);
-      query_tile(work.head / p_.heads_q, work.head % p_.heads_q, work.query_block * tile_.block_q);
+    for (part_ = 0; part_ < splits_; ++part_) {
+      for (int i = 0; i < schedule.tiles(); ++i) {
+        const Work work = schedule.work(i);
+        query_tile(work.head / p_.heads_q, work.head % p_.heads_q,
+                   work.query_block * tile_.block_q);
+      }
+    }
+    if (config_.split) {
+      for (std::int64_t row = 0; row < lse_elements(p_); ++row) combine(row);
+      memory_.release_slow(splits_ * o_elements(p_), DType::fp32);
+      memory_.release_slow(splits_ * lse_elements(p_), DType::fp32);
     }
     return counts_;
   }
@@ -136,9 +170,8 @@ class Forward {
  private:
   void query_tile(std::int64_t batch, std::int64_t head, std::int64_t first_row) {
     const std::int64_t head_kv = head / (p_.heads_q / p_.heads_kv);
-    for (Warp& warp : warps_) begin(warp, batch, head, first_row);
-    const KeyBlocks stages =
-        blocks_of(p_, first_row, tile_.block_q, tile_.block_kv * config_.stage_blocks);
+    const KeyBlocks stages = stages_of(p_, first_row, tile_, config_, part_, splits_);
+    for (Warp& warp : warps_) begin(warp, batch, head, first_row, stages);
     for (std::int64_t stage = stages.end; stage-- > stages.begin;) {
       load_stage(stage, batch, head_kv);
       for (int sub = config_.stage_blocks; sub-- > 0;) {
@@ -154,7 +187,8 @@ class Forward {
     for (Warp& warp : warps_) end(warp, batch, head, first_row + warp.place);
   }
 
-  void begin(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t first_row) {
+  void begin(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t first_row,
+             const KeyBlocks& stages) {
     const std::int64_t row = first_row + warp.place;
     const std::int64_t rows = existing(row, warp.q.rows(), p_.seqlen_q);
     memory_.load(warp.q, t_.q + row_offset(batch, row, head, p_.seqlen_q, p_.heads_q, p_.headdim),
@@ -164,7 +198,7 @@ class Forward {
     const std::int64_t group_row = warpgroup_row(first_row, warp.place);
     const std::int64_t group_rows =
         std::min<std::int64_t>(kWarpgroupRows, first_row + tile_.block_q - group_row);
-    warp.own = blocks_of(p_, group_row, group_rows, tile_.block_kv);
+    warp.own = own_blocks(p_, group_row, group_rows, tile_, config_, stages);
   }
 
   void load_stage(std::int64_t stage, std::int64_t batch, std::int64_t head_kv) {
@@ -210,11 +244,58 @@ class Forward {
   void end(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t row) {
     normalise(warp);
     const auto rows = static_cast<std::int64_t>(warp.rows.size());
+    if (config_.split) {
+      const std::int64_t at =
+          part_ * lse_elements(p_) + (batch * p_.heads_q + head) * p_.seqlen_q + row;
+      memory_.store(warp.o, o_parts_.data() + at * p_.headdim_v, rows, p_.headdim_v, p_.headdim_v,
+                    DType::fp32);
+      memory_.store(warp.lse, lse_parts_.data() + at, rows, 1, 1, DType::fp32);
+      return;
+    }
     memory_.store(warp.o,
                   t_.o + row_offset(batch, row, head, p_.seqlen_q, p_.heads_q, p_.headdim_v), rows,
                   p_.headdim_v, p_.heads_q * p_.headdim_v, output_dtype(p_.dtype));
     memory_.store(warp.lse, t_.lse + (batch * p_.heads_q + head) * p_.seqlen_q + row, rows, 1, 1,
                   DType::fp32);
+  }
+
+  // A row of all heads, from its parts. A warp of the kernel has every kCombineWarps-th of them.
+  void combine(std::int64_t row) {
+    const std::int64_t rows = lse_elements(p_);
+    SramTile weights(memory_, splits_, 1, kInRegisters);
+    memory_.load(weights, lse_parts_.data() + row, splits_, 1, rows, DType::fp32);
+    float largest = kMinusInfinity;
+    for (std::int64_t part = 0; part < splits_; ++part) {
+      largest = std::fmax(largest, weights.at(part, 0));
+    }
+    // A row with no key in any part: 0 avoids inf - inf.
+    const float shift = largest == kMinusInfinity ? 0.0F : largest;
+    float sum = 0;
+    for (std::int64_t part = 0; part < splits_; ++part) {
+      weights.at(part, 0) = std::exp(weights.at(part, 0) - shift);
+      sum += weights.at(part, 0);
+    }
+    const float inverse = sum == 0.0F ? 0.0F : 1.0F / sum;
+    SramTile own(memory_, 1, p_.headdim_v, kInRegisters);
+    SramTile sums(memory_, kCombineWarps, p_.headdim_v, kInRegisters);
+    for (std::int64_t part = 0; part < splits_; ++part) {
+      memory_.load(own, o_parts_.data() + (part * rows + row) * p_.headdim_v, 1, p_.headdim_v,
+                   p_.headdim_v, DType::fp32);
+      for (std::int64_t c = 0; c < p_.headdim_v; ++c) {
+        sums.at(part % kCombineWarps, c) += weights.at(part, 0) * inverse * own.at(0, c);
+      }
+    }
+    for (int warp = 1; warp < kCombineWarps; ++warp) {
+      for (std::int64_t c = 0; c < p_.headdim_v; ++c) sums.at(0, c) += sums.at(warp, c);
+    }
+    SramTile lse(memory_, 1, 1, kInRegisters);
+    lse.at(0, 0) = largest + std::log(sum);
+    const std::int64_t head = row / p_.seqlen_q;
+    memory_.store(sums,
+                  t_.o + row_offset(head / p_.heads_q, row % p_.seqlen_q, head % p_.heads_q,
+                                    p_.seqlen_q, p_.heads_q, p_.headdim_v),
+                  1, p_.headdim_v, p_.headdim_v, output_dtype(p_.dtype));
+    memory_.store(lse, t_.lse + row, 1, 1, 1, DType::fp32);
   }
 
   const Problem& p_;
@@ -223,6 +304,10 @@ class Forward {
   const Config& config_;
   const Softmax& softmax_;
   TwoLevelMemory& memory_;
+  std::int64_t splits_;
+  std::int64_t part_ = 0;
+  std::vector<float> o_parts_;    // [splits, batch x heads x queries, headdim_v]
+  std::vector<float> lse_parts_;  // [splits, batch x heads x queries]
   std::vector<Warp> warps_;
   std::vector<SramTile> k_;  // of a stage
   std::vector<SramTile> v_;
@@ -274,11 +359,12 @@ Tile choose_tile(const Problem& p, const Config& config, std::int64_t sram_bytes
 }
 
 ForwardCounts forward(const Problem& p, const HostTensors& t, Tile tile, const Config& config,
-                      const Softmax& softmax, TwoLevelMemory& memory) {
-  return Forward(p, t, tile, config, softmax, memory).run();
+                      const Softmax& softmax, TwoLevelMemory& memory, std::int64_t splits) {
+  return Forward(p, t, tile, config, softmax, memory, splits).run();
 }
 
-Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_ops) {
+Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_ops,
+                std::int64_t splits) {
   const std::int64_t heads = p.batch * p.heads_q;
   const std::int64_t bytes = size_bytes(p.dtype);
   const std::int64_t stage_keys = tile.block_kv * config.stage_blocks;
@@ -286,19 +372,21 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_o
   const std::int64_t query_tiles = ceil_div(p.seqlen_q, tile.block_q);
   std::int64_t key_rows = 0;    // loaded, per head
   std::int64_t steps = 0;       // of warpgroups, per head
-  std::int64_t most_steps = 0;  // of one query tile
+  std::int64_t most_steps = 0;  // of one query tile, of a part of its keys
   for (std::int64_t row = 0; row < p.seqlen_q; row += tile.block_q) {
-    const KeyBlocks stages = blocks_of(p, row, tile.block_q, stage_keys);
-    if (stages.begin == stages.end) continue;
-    key_rows += std::min(stages.end * stage_keys, p.seqlen_kv) - stages.begin * stage_keys;
-    std::int64_t steps_here = 0;
-    for (std::int64_t place = 0; place < tile.block_q; place += group_rows) {
-      const KeyBlocks own =
-          blocks_of(p, row + place, std::min(group_rows, tile.block_q - place), tile.block_kv);
-      steps_here += own.end - own.begin;
+    for (std::int64_t part = 0; part < splits; ++part) {
+      const KeyBlocks stages = stages_of(p, row, tile, config, part, splits);
+      if (stages.begin == stages.end) continue;
+      key_rows += std::min(stages.end * stage_keys, p.seqlen_kv) - stages.begin * stage_keys;
+      std::int64_t steps_here = 0;
+      for (std::int64_t place = 0; place < tile.block_q; place += group_rows) {
+        const KeyBlocks own = own_blocks(p, row + place, std::min(group_rows, tile.block_q - place),
+                                         tile, config, stages);
+        steps_here += own.end - own.begin;
+      }
+      steps += steps_here;
+      most_steps = std::max(most_steps, steps_here);
     }
-    steps += steps_here;
-    most_steps = std::max(most_steps, steps_here);
   }
   const std::int64_t sharing = query_tiles * (p.heads_q / p.heads_kv);
   const std::int64_t row = p.headdim * bytes;
@@ -307,7 +395,7 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_o
   Traffic result;
   result.streams = {
       // All rows, those that see no key too.
-      read_stream("q", q_elements(p) * bytes, q_elements(p) * bytes, 1, row, kPiece),
+      read_stream("q", q_elements(p) * bytes, splits * q_elements(p) * bytes, splits, row, kPiece),
       read_stream("k", k_elements(p) * bytes, heads * key_rows * row, sharing, row, kPiece),
       read_stream("v", v_elements(p) * bytes, heads * key_rows * row_v, sharing, row_v, kPiece),
       write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)), row_v, kPiece),
@@ -318,19 +406,37 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_o
   Stage forward;
   forward.name = "forward";
   forward.sm_l2_bytes = static_cast<double>(result.read_bytes() + result.write_bytes());
+  Stage combine;
+  combine.name = "combine";
+  if (config.split) {
+    const std::int64_t o_parts = splits * o_elements(p) * 4;
+    const std::int64_t lse_parts = splits * lse_elements(p) * 4;
+    const auto written = static_cast<double>(result.write_bytes());
+    const auto parts = static_cast<double>(o_parts + lse_parts);
+    result.streams.push_back({"o_parts", o_parts, o_parts, o_parts, 1});
+    result.streams.push_back({"lse_parts", lse_parts, lse_parts, lse_parts, 1});
+    forward.sm_l2_bytes += parts - written;
+    combine.sm_l2_bytes = parts + written;
+    combine.exp_ops = static_cast<double>(splits * lse_elements(p));
+    combine.fp32_ops = static_cast<double>(splits * o_elements(p));
+    combine.tiles = static_cast<double>(lse_elements(p));
+    combine.tiles_per_sm = 16;  // of kCombineWarps warps
+    combine.latencies = 2;      // LSE, then O
+  }
   forward.tensor_ops = scores * 4.0 * config.headdim;
   forward.exp_ops = scores;
   forward.fp32_ops = scores * fp32_ops;
-  forward.tiles = static_cast<double>(heads * query_tiles);
+  forward.tiles = static_cast<double>(heads * query_tiles * splits);
   if (steps > 0) {
     forward.largest_tile =
-        static_cast<double>(most_steps * query_tiles) / static_cast<double>(steps);
+        static_cast<double>(most_steps * query_tiles * splits) / static_cast<double>(steps);
   }
   // The next tile's Q and first keys are on their way before a tile ends; with one tile of Q they
   // wait for its last product.
   forward.latencies = config.early_release ? 2 : 1;
   forward.path = TensorPath::wgmma;
   result.stages = {forward};
+  if (config.split) result.stages.push_back(combine);
   return result;
 }
 

@@ -14,24 +14,48 @@ template <Config kConfig>
 __device__ __forceinline__ void write_notes(const Arguments& args, const Smem<kConfig>& smem,
                                             int tile, const Place& place) {
   const int seqlen_q = args.problem.seqlen_q;
-  const BasicKeyBlocks<int> stages =
+  BasicKeyBlocks<int> stages =
       blocks_of<kConfig.stage_keys()>(args, place.first_row, kConfig.block_m());
+  if constexpr (kConfig.split) {
+    const int begin = stages.begin;
+    const int end = stages.end;
+    stages.begin = part_begin(begin, end, place.part, args.parts.count);
+    stages.end = part_begin(begin, end, place.part + 1, args.parts.count);
+  }
   ptx::store_shared_16(smem.note(tile), {place.batch, place.head, stages.begin, stages.end});
 #pragma unroll 1
   for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
     const int row = place.first_row + warpgroup * kWarpgroupRows;
     BasicKeyBlocks<int> own{};
     if (row < seqlen_q) own = blocks_of<kConfig.block_n>(args, row, kWarpgroupRows);
+    if constexpr (kConfig.split) {
+      own.begin = max(own.begin, stages.begin * kConfig.stage_blocks);
+      own.end = min(own.end, stages.end * kConfig.stage_blocks);
+    }
     if (own.begin >= own.end) own.begin = own.end = stages.begin * kConfig.stage_blocks;
-    ptx::store_shared_16(smem.note(tile, warpgroup), {place.batch, place.head, row, 0});
+    ptx::store_shared_16(smem.note(tile, warpgroup), {place.batch, place.head, row, place.part});
     ptx::store_shared_16(smem.note(tile, warpgroup) + 16,
                          {own.begin, own.end, own.whole_begin, own.whole_end});
   }
 }
 
+// What a CTA takes next: a query tile, with `split` a part of its keys, all first parts first.
+template <Config kConfig>
+__device__ __forceinline__ unsigned works(const Arguments& args) {
+  const auto tiles = static_cast<unsigned>(args.schedule.tiles());
+  if constexpr (kConfig.split) return tiles * static_cast<unsigned>(args.parts.count);
+  return tiles;
+}
+template <Config kConfig>
+__device__ __forceinline__ Place place_of(const Arguments& args, int work) {
+  const int tiles = kConfig.split ? args.schedule.tiles() : 0;
+  const Work tile = args.schedule.work(kConfig.split ? work % tiles : work);
+  return {tile.head / args.problem.heads_q, tile.head % args.problem.heads_q,
+          tile.query_block * kConfig.block_m(), kConfig.split ? work / tiles : 0};
+}
+
 template <Config kConfig>
 __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>& smem) {
-  const ForwardArguments& p = args.problem;
   const std::uint64_t once = ptx::evict_first();
   using Slots = Ring<kConfig.q_slots()>;
   int count = 0;  // of tiles so far
@@ -40,10 +64,8 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
   };
   unsigned tile = blockIdx.x;  // beyond the last it may be more than an int holds
 #pragma unroll 1
-  for (; tile < static_cast<unsigned>(args.schedule.tiles()); ++count) {
-    const Work work = args.schedule.work(static_cast<int>(tile));
-    const Place place{work.head / p.heads_q, work.head % p.heads_q,
-                      work.query_block * kConfig.block_m()};
+  for (; tile < works<kConfig>(args); ++count) {
+    const Place place = place_of<kConfig>(args, static_cast<int>(tile));
     write_notes(args, smem, count, place);
     ptx::mbarrier_arrive(smem.noted(count));
     const auto for_boxes = [&](auto visit) {
@@ -135,7 +157,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
   }
 }
 
-// ---- store: one thread; not with early release
+// ---- store: one thread; not where consumers free Q
 
 template <Config kConfig>
 __device__ __forceinline__ void store(const Arguments& args, const Smem<kConfig>& smem) {

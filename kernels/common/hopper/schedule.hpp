@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/hopper/config.hpp"
+#include "common/mask.hpp"
 #include "core/problem.hpp"
 
 namespace rooflash::hopper {
@@ -55,6 +57,35 @@ constexpr Schedule schedule(std::int64_t query_blocks, std::int64_t heads, std::
   const std::int64_t first = even ? heads : (heads - last) / section * section;
   return {static_cast<int>(query_blocks), static_cast<int>(heads), static_cast<int>(section),
           static_cast<int>(heads - first)};
+}
+
+// Stages of keys [begin, end) cut into parts as long as one another, give or take a stage: where
+// part number `part` begins, and the one before it ends. Empty parts are right too.
+template <class Int>
+constexpr Int part_begin(Int begin, Int end, Int part, Int parts) {
+  return begin + (end - begin) * part / parts;
+}
+
+// Into how many parts the keys of query tiles are cut, the longest of which has `stages` stages:
+// where there are fewer tiles than SMs, so that all SMs have work, but no part is so short that
+// its beginning, its end and the sum of the parts take longer than its keys.
+constexpr int splits_for(std::int64_t tiles, std::int64_t stages, int sm_count) {
+  constexpr std::int64_t kFewestStages = 4;
+  const std::int64_t splits = std::min(sm_count / tiles, stages / kFewestStages);
+  return static_cast<int>(std::clamp<std::int64_t>(splits, 1, kMostSplits));
+}
+
+inline int splits_for(const Problem& p, std::int64_t block_m, std::int64_t stage_keys,
+                      int sm_count) {
+  const std::int64_t tiles = (p.seqlen_q + block_m - 1) / block_m * p.batch * p.heads_q;
+  if (tiles >= sm_count) return 1;
+  std::int64_t stages = 0;
+  for (std::int64_t row = 0; row < p.seqlen_q; row += block_m) {
+    const KeyBlocks seen =
+        key_blocks(band_of(p), row, std::min(block_m, p.seqlen_q - row), p.seqlen_kv, stage_keys);
+    stages = std::max(stages, seen.end - seen.begin);
+  }
+  return splits_for(tiles, stages, sm_count);
 }
 
 inline Schedule schedule_for(const Problem& p, std::int64_t block_m, int sm_count) {

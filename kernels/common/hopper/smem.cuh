@@ -70,7 +70,7 @@ struct Smem {
     constexpr int kWarps = 4 * kConfig.consumers;
     for (int slot = 0; slot < kConfig.q_slots(); ++slot) {
       ptx::mbarrier_init(q_full(slot), 1);
-      ptx::mbarrier_init(q_empty(slot), kConfig.early_release ? kWarps : 1);
+      ptx::mbarrier_init(q_empty(slot), kConfig.consumers_free_query() ? kWarps : 1);
       ptx::mbarrier_init(o_full(slot), kWarps);
     }
     for (int tile = 0; tile < kNotes; ++tile) ptx::mbarrier_init(noted(tile), 1);
@@ -108,12 +108,13 @@ struct Place {
   int batch;  // below 0: no tile is left
   int head;
   int first_row;
+  int part;  // of its keys
 };
-// The stages of K and V that some row of the tile sees.
+// The stages of K and V that some row of the tile sees, of the part.
 struct Range {
   int begin, end;
 };
-// The key blocks that a warpgroup's rows see, possibly none.
+// The key blocks that a warpgroup's rows see, possibly none, of the part.
 struct Own {
   int begin, end;
   int whole_begin, whole_end;  // of them, those that all rows see

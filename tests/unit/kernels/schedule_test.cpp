@@ -114,5 +114,71 @@ TEST(Schedule, ManyTiles) {
   EXPECT_EQ(order.work(0).query_block, kBlocks - 1);
 }
 
+TEST(Splits, PartsCoverAllStagesAndAreEquallyLong) {
+  for (const int begin : {0, 5}) {
+    for (const int stages : {0, 1, 2, 3, 7, 64, 127, 1000}) {
+      for (const int parts : {1, 2, 3, 7, 64, kMostSplits}) {
+        const int end = begin + stages;
+        EXPECT_EQ(part_begin(begin, end, 0, parts), begin);
+        EXPECT_EQ(part_begin(begin, end, parts, parts), end);
+        for (int part = 0; part < parts; ++part) {
+          const int length =
+              part_begin(begin, end, part + 1, parts) - part_begin(begin, end, part, parts);
+          ASSERT_TRUE(length == stages / parts || length == stages / parts + 1);
+        }
+      }
+    }
+  }
+}
+
+// As many keys as a family takes, in the shortest stages: 32 bits hold the products.
+TEST(Splits, PartsOfManyStages) {
+  constexpr int kStages = (1 << 29) / 64;
+  EXPECT_EQ(part_begin(0, kStages, kMostSplits, kMostSplits), kStages);
+}
+
+TEST(Splits, FillTheSmsOnce) {
+  static_assert(splits_for(1, 1000, 132) == kMostSplits);
+  static_assert(splits_for(2, 1000, 132) == 66);
+  static_assert(splits_for(8, 1000, 132) == 16);
+  static_assert(splits_for(66, 1000, 132) == 2);
+  static_assert(splits_for(67, 1000, 132) == 1);
+  static_assert(splits_for(132, 1000, 132) == 1);
+  static_assert(splits_for(std::int64_t{1} << 31, 1000, 132) == 1);
+  // Short parts are not worth their ends.
+  static_assert(splits_for(1, 0, 132) == 1);
+  static_assert(splits_for(1, 7, 132) == 1);
+  static_assert(splits_for(1, 8, 132) == 2);
+  static_assert(splits_for(1, 64, 132) == 16);
+  for (int tiles = 1; tiles < 200; ++tiles) {
+    for (int stages = 0; stages < 200; ++stages) {
+      const int splits = splits_for(tiles, stages, kSmCount);
+      ASSERT_TRUE(splits == 1 || (splits * tiles <= kSmCount && stages / splits >= 4));
+    }
+  }
+}
+
+TEST(Splits, OfAProblem) {
+  Problem p;
+  p.heads_q = 8;
+  p.heads_kv = 1;
+  p.seqlen_q = 1;
+  p.seqlen_kv = 1 << 17;
+  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 16);
+  p.seqlen_q = 193;
+  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 8);
+  p.batch = 9;
+  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 1);
+  // A window of 1,024 keys for each of 193 rows: at most 10 stages of 128 keys.
+  p.batch = 1;
+  p.mask = {MaskKind::window, Align::bottom_right, 1023, 0};
+  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 2);
+  // No query sees a key.
+  p.seqlen_kv = 128;
+  p.seqlen_q = 1;
+  p.mask = {MaskKind::window, Align::top_left, 0, -1};
+  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 1);
+}
+
 }  // namespace
 }  // namespace rooflash::hopper
