@@ -62,10 +62,17 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
   const auto wait_for_slot = [&] {
     ptx::mbarrier_wait(smem.q_empty(Slots::at(count)), Slots::phase(count) ^ 1U);
   };
+  using Notes = Ring<Smem<kConfig>::kNotes>;
+  const auto wait_for_note = [&] {
+    if constexpr (kConfig.load_answers()) {
+      ptx::mbarrier_wait(smem.answered(count), Notes::phase(count) ^ 1U);
+    }
+  };
   unsigned tile = blockIdx.x;  // beyond the last it may be more than an int holds
 #pragma unroll 1
   for (; tile < works<kConfig>(args); ++count) {
     const Place place = place_of<kConfig>(args, static_cast<int>(tile));
+    wait_for_note();
     write_notes(args, smem, count, place);
     ptx::mbarrier_arrive(smem.noted(count));
     const auto for_boxes = [&](auto visit) {
@@ -98,6 +105,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
     tile = gridDim.x + atomicAdd(&args.counters->taken, 1U);
   }
   wait_for_slot();
+  wait_for_note();
   ptx::store_shared_16(smem.note(count), {-1, 0, 0, 0});
   for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
     ptx::store_shared_16(smem.note(count, warpgroup), {-1, 0, 0, 0});
@@ -121,6 +129,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
   for (int count = 0;; ++count) {
     ptx::mbarrier_wait(smem.noted(count), Notes::phase(count));
     const int4 note = ptx::load_shared_int4(smem.note(count));
+    if constexpr (kConfig.load_answers()) ptx::mbarrier_arrive(smem.answered(count));
     const int batch = note.x;
     if (batch < 0) break;
     const int head_kv = note.y / group;

@@ -51,9 +51,13 @@ struct Smem {
   __device__ __forceinline__ std::uint32_t v_empty(int stage) const {
     return barrier(10 + 3 * kConfig.stages + stage);
   }
+  // `load` has read the note on the tile; where it answers.
+  __device__ __forceinline__ std::uint32_t answered(int tile) const {
+    return barrier(10 + 4 * kConfig.stages + tile % kNotes);
+  }
   // The notes on the CTA's query tile number `tile`: one for all, then one for each warpgroup.
   __device__ __forceinline__ std::uint32_t note(int tile) const {
-    return barrier(10 + 4 * kConfig.stages) +
+    return barrier(kBarriers) +
            static_cast<std::uint32_t>(tile % kNotes * (16 + kConfig.consumers * kNoteBytes));
   }
   __device__ __forceinline__ std::uint32_t note(int tile, int warpgroup) const {
@@ -63,8 +67,8 @@ struct Smem {
   // before; they read the notes of that one and of the one before it.
   static constexpr int kNotes = 4;
   static constexpr int kNoteBytes = 32;
-  static_assert(8 * (10 + 4 * kConfig.stages) + kNotes * (16 + kConfig.consumers * kNoteBytes) <=
-                1024);
+  static constexpr int kBarriers = 10 + 4 * kConfig.stages + (kConfig.load_answers() ? kNotes : 0);
+  static_assert(8 * kBarriers + kNotes * (16 + kConfig.consumers * kNoteBytes) <= 1024);
 
   __device__ __forceinline__ void init() const {
     constexpr int kWarps = 4 * kConfig.consumers;
@@ -74,6 +78,9 @@ struct Smem {
       ptx::mbarrier_init(o_full(slot), kWarps);
     }
     for (int tile = 0; tile < kNotes; ++tile) ptx::mbarrier_init(noted(tile), 1);
+    if constexpr (kConfig.load_answers()) {
+      for (int tile = 0; tile < kNotes; ++tile) ptx::mbarrier_init(answered(tile), 1);
+    }
     for (int stage = 0; stage < kConfig.stages; ++stage) {
       ptx::mbarrier_init(k_full(stage), 1);
       ptx::mbarrier_init(v_full(stage), 1);
