@@ -29,7 +29,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 TOKENS, HIDDEN = 16384, 2048
 SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
-DECODE_SEQLENS_Q, DECODE_SEQLENS, DECODE_HEADS = (1, 16, 128), (4096, 16384, 65536, 131072), (1, 8, 32)
+DECODE_SEQLENS_Q, DECODE_SEQLENS = (1, 16, 128), (4096, 16384, 65536, 131072)
+DECODE_HEADS = ((1, 1), (8, 8), (32, 32), (8, 1), (32, 4), (64, 1))  # of Q, of K and V
 ROUNDS, SAMPLES = 3, 6
 SETTLE_S = 0.2
 FLUSH_BYTES = 256 << 20
@@ -37,7 +38,7 @@ FLUSH_BYTES = 256 << 20
 SHAPES = [(2, 77, 77, 2, 2), (1, 300, 300, 4, 2), (2, 512, 512, 3, 1), (1, 1024, 1024, 2, 1),
           (1, 1537, 1537, 1, 1), (1, 128, 2500, 2, 1), (1, 2500, 128, 2, 1), (3, 1, 777, 4, 1),
           (1, 113, 203, 2, 2), (1, 799, 3, 2, 2), (2, 64, 129, 8, 2), (150, 40, 40, 4, 4),
-          (1, 16, 4100, 2, 2)]
+          (1, 16, 4100, 2, 2), (1, 1, 700, 64, 1), (2, 33, 129, 16, 1), (1, 70, 70, 32, 1)]
 # kind (0 none, 1 causal, 2 window), top-left, left, right
 MASKS = [(0, 0, -1, -1), (1, 0, -1, -1), (1, 1, -1, -1), (2, 0, 100, 0), (2, 1, 31, 64), (2, 0, -1, 5)]
 SPLITS = (0, 1, 2, 3, 7, 128)  # 0: as the schedule asks for
@@ -62,6 +63,10 @@ class Lab:
 
     def splits(self, i):
         return self.library.lab_split(i) != 0
+
+    def takes(self, i, heads_q, heads_kv):
+        group = heads_q // heads_kv
+        return self.library.lab_pack(i) == 0 or (group <= 64 and group & (group - 1) == 0)
 
     def prepare(self, i, q, k, v, o, lse, mask, splits=0):
         pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (q, k, v, o, lse)]
@@ -145,7 +150,7 @@ def wrong_cases(lab, i):
     for scale in (1.0, 6.0, 40.0):
         for number, shape in enumerate(SHAPES):
             for mask in MASKS:
-                if scale != 1.0 and (shape[1] < 500 or mask[0] == 2):
+                if (scale != 1.0 and (shape[1] < 500 or mask[0] == 2)) or not lab.takes(i, *shape[3:]):
                     continue
                 dims = (headdim, headdim) if number % 2 == 0 else (headdim - 8, headdim - 24)
                 tensors = inputs(shape, *dims, dtype, number, scale)
@@ -166,9 +171,9 @@ def grid_cell(lab, variants, headdim, causal, seqlen, dtype, settled, flush):
     return times_of(lab, {lab.names[i]: (i, 0) for i in variants}, tensors, causal, settled, flush)
 
 
-def decode_cell(lab, variants, counts, headdim, seqlen_q, seqlen_kv, heads, dtype, settled, flush):
+def decode_cell(lab, variants, counts, headdim, seqlen_q, seqlen_kv, heads_q, heads_kv, dtype, settled, flush):
     """The same for short queries; variants that split keys with each of `counts` parts."""
-    tensors = inputs((1, seqlen_q, seqlen_kv, heads, heads), headdim, headdim, dtype, 0)
+    tensors = inputs((1, seqlen_q, seqlen_kv, heads_q, heads_kv), headdim, headdim, dtype, 0)
     named = {}
     for i in variants:
         if lab.splits(i):
@@ -187,7 +192,8 @@ def times_of(lab, named, tensors, causal, settled, flush):
 
     def cudnn():
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            torch.nn.functional.scaled_dot_product_attention(*swapped, is_causal=causal)
+            torch.nn.functional.scaled_dot_product_attention(*swapped, is_causal=causal,
+                                                             enable_gqa=q.shape[2] != v.shape[2])
 
     prepared = {name: lab.prepare(i, *tensors, o, lse, (int(causal), 0, -1, -1), splits)
                 for name, (i, splits) in named.items()}
@@ -245,22 +251,23 @@ def print_grid(lab, variants, headdim, dtype, settled, flush):
 def print_decode(lab, variants, counts, headdim, dtype, settled, flush):
     """The same for short queries on long keys, in microseconds."""
     results = []
-    for heads in DECODE_HEADS:
+    for heads_q, heads_kv in DECODE_HEADS:
         for seqlen_q in DECODE_SEQLENS_Q:
-            by_seqlen = {seqlen: decode_cell(lab, variants, counts, headdim, seqlen_q, seqlen, heads, dtype, settled,
-                                             flush)
+            by_seqlen = {seqlen: decode_cell(lab, variants, counts, headdim, seqlen_q, seqlen, heads_q, heads_kv, dtype,
+                                             settled, flush)
                          for seqlen in DECODE_SEQLENS}
-            print(f"\nhead dim {headdim} {str(dtype)[6:]}, {heads} heads, {seqlen_q} queries: keys {DECODE_SEQLENS}")
+            print(f"\nhead dim {headdim} {str(dtype)[6:]}, {heads_q} heads on {heads_kv}, {seqlen_q} queries: "
+                  f"keys {DECODE_SEQLENS}")
             for name in by_seqlen[DECODE_SEQLENS[0]]:
                 words = []
                 for seqlen, times in by_seqlen.items():
                     if name not in times:
                         continue
                     words.append(f"{1e3 * times[name]:7.1f} ({times.get('cudnn', math.nan) / times[name]:.2f})")
-                    results.append({"name": name, "headdim": headdim, "dtype": str(dtype)[6:], "heads": heads,
-                                    "seqlen_q": seqlen_q, "seqlen": seqlen, "time_ms": times[name],
-                                    "settled": settled})
-                print(f"{name:32}" + " ".join(words))
+                    results.append({"name": name, "headdim": headdim, "dtype": str(dtype)[6:], "heads_q": heads_q,
+                                    "heads_kv": heads_kv, "seqlen_q": seqlen_q, "seqlen": seqlen,
+                                    "time_ms": times[name], "settled": settled})
+                print(f"{name:36}" + " ".join(words))
     return results
 
 
@@ -295,7 +302,7 @@ def main():
         whole = [i for i in variants if not lab.splits(i)]
         if whole and not arguments.no_grid:
             results += print_grid(lab, whole, headdim, dtype, arguments.settled, flush)
-        if len(whole) < len(variants):
+        if any(lab.splits(i) for i in variants):
             results += print_decode(lab, variants, counts, headdim, dtype, arguments.settled, flush)
     if arguments.output:
         arguments.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

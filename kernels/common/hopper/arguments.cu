@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <memory>
 #include <string>
@@ -29,31 +30,65 @@ Encode find_encode() {
   return reinterpret_cast<Encode>(function);
 }
 
-// Map of a [batch, seqlen, heads, width] tensor in boxes of 64 columns and `box_rows` rows of one
-// head. What lies outside the tensor is read as zeros and not written.
-CUtensorMap tensor_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
-                       std::int64_t heads, std::int64_t width, int box_rows) {
+// Sizes, box and steps in bytes of a tensor's dimensions, innermost first.
+struct Dimension {
+  std::int64_t size;
+  std::int64_t stride_bytes;
+  int box;
+};
+
+// What lies outside the tensor is read as zeros and not written.
+template <std::size_t kRank>
+CUtensorMap tensor_map(DType dtype, const void* data,
+                       const std::array<Dimension, kRank>& dimensions) {
   static const Encode encode = find_encode();
-  const auto size = [](std::int64_t value) { return static_cast<cuuint64_t>(value); };
-  const std::array<cuuint64_t, 4> sizes{size(width), size(heads), size(seqlen), size(batch)};
-  const std::array<cuuint64_t, 3> strides_bytes{size(width * 2), size(heads * width * 2),
-                                                size(seqlen * heads * width * 2)};
-  const std::array<cuuint32_t, 4> box{64, 1, static_cast<cuuint32_t>(box_rows), 1};
-  const std::array<cuuint32_t, 4> steps{1, 1, 1, 1};
+  std::array<cuuint64_t, kRank> sizes{};
+  std::array<cuuint64_t, kRank> strides_bytes{};  // the innermost is not asked for
+  std::array<cuuint32_t, kRank> box{};
+  std::array<cuuint32_t, kRank> steps{};
+  std::string text;
+  for (std::size_t i = 0; i < kRank; ++i) {
+    sizes[i] = static_cast<cuuint64_t>(dimensions[i].size);
+    strides_bytes[i] = static_cast<cuuint64_t>(dimensions[i].stride_bytes);
+    box[i] = static_cast<cuuint32_t>(dimensions[i].box);
+    steps[i] = 1;
+    text = std::to_string(dimensions[i].size) + (i > 0 ? " x " + text : "");
+  }
   CUtensorMap map{};
   const CUresult result = encode(
       &map,
-      dtype == DType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
-      const_cast<void*>(data), sizes.data(), strides_bytes.data(), box.data(), steps.data(),
-      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      dtype == DType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+      kRank, const_cast<void*>(data), sizes.data(), strides_bytes.data() + 1, box.data(),
+      steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
-    throw Error(ExitCode::incomplete,
-                "cuTensorMapEncodeTiled refuses a tensor of " + std::to_string(batch) + " x " +
-                    std::to_string(seqlen) + " x " + std::to_string(heads) + " x " +
-                    std::to_string(width) + ": error " + std::to_string(result));
+    throw Error(ExitCode::incomplete, "cuTensorMapEncodeTiled refuses a tensor of " + text +
+                                          ": error " + std::to_string(result));
   }
   return map;
+}
+
+// Of a [batch, seqlen, heads, width] tensor in boxes of 64 columns and `box_rows` rows of one head.
+CUtensorMap rows_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
+                     std::int64_t heads, std::int64_t width, int box_rows) {
+  return tensor_map<4>(dtype, data,
+                       {{{width, 2, 64},
+                         {heads, width * 2, 1},
+                         {seqlen, heads * width * 2, box_rows},
+                         {batch, seqlen * heads * width * 2, 1}}});
+}
+
+// Of the same tensor in boxes of `box_rows` rows of a query tile with `pack`, of which `group` are
+// a query's: a box has those of some queries, or some of a query's.
+CUtensorMap packed_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
+                       std::int64_t heads, std::int64_t group, std::int64_t width, int box_rows) {
+  const int members = static_cast<int>(std::min<std::int64_t>(group, box_rows));
+  return tensor_map<5>(dtype, data,
+                       {{{width, 2, 64},
+                         {group, width * 2, members},
+                         {heads / group, group * width * 2, 1},
+                         {seqlen, heads * width * 2, box_rows / members},
+                         {batch, seqlen * heads * width * 2, 1}}});
 }
 
 // Counters of its own on the current device, at 0.
@@ -79,22 +114,40 @@ std::shared_ptr<float> make_parts(std::int64_t bytes) {
   return {static_cast<float*>(memory), [](float* parts) { cudaFree(parts); }};
 }
 
+// A warpgroup's rows are those of whole queries, and rows are counted in 32 bits.
+void check_packing(const Problem& p) {
+  const std::int64_t group = p.heads_q / p.heads_kv;
+  if (!std::has_single_bit(static_cast<std::uint64_t>(group)) || group > kWarpgroupRows) {
+    throw UnsupportedError("tiles hold 1, 2, 4 ... 64 heads of a KV head, not " +
+                           std::to_string(group));
+  }
+  if (p.seqlen_q * group > std::int64_t{1} << 29) {
+    throw UnsupportedError("tiles hold at most 2^29 queries times heads of a KV head");
+  }
+}
+
 // Tensor maps for `config`'s boxes and the order of the tiles.
 Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
                          Counters* counters, int sm_count) {
-  const auto map = [&](const void* data, std::int64_t seqlen, std::int64_t heads,
-                       std::int64_t width, int box_rows) {
-    return tensor_map(p.dtype, data, p.batch, seqlen, heads, width, box_rows);
+  const std::int64_t packed = packed_heads(p, config);
+  const auto keys = [&](const void* data, std::int64_t width) {
+    return rows_map(p.dtype, data, p.batch, p.seqlen_kv, p.heads_kv, width, config.stage_keys());
+  };
+  const auto queries = [&](const void* data, std::int64_t width, int box_rows) {
+    return config.pack
+               ? packed_map(p.dtype, data, p.batch, p.seqlen_q, p.heads_q, packed, width, box_rows)
+               : rows_map(p.dtype, data, p.batch, p.seqlen_q, p.heads_q, width, box_rows);
   };
   Arguments args{};
-  args.q = map(t.q, p.seqlen_q, p.heads_q, p.headdim, 64);
-  args.k = map(t.k, p.seqlen_kv, p.heads_kv, p.headdim, config.stage_keys());
-  args.v = map(t.v, p.seqlen_kv, p.heads_kv, p.headdim_v, config.stage_keys());
-  args.o = map(t.o, p.seqlen_q, p.heads_q, p.headdim_v, config.o_rows());
+  args.q = queries(t.q, p.headdim, kWarpgroupRows);
+  args.k = keys(t.k, p.headdim);
+  args.v = keys(t.v, p.headdim_v);
+  args.o = queries(t.o, p.headdim_v, config.o_rows());
+  args.group_log2 = std::countr_zero(static_cast<std::uint64_t>(packed));
   args.problem = forward_arguments(p, t);
   args.band_first = static_cast<int>(args.problem.band.first);
   args.band_last = static_cast<int>(args.problem.band.last);
-  args.schedule = schedule_for(p, config.block_m(), sm_count);
+  args.schedule = schedule_for(p, config, config.block_m(), sm_count);
   args.counters = counters;
   return args;
 }
@@ -121,6 +174,7 @@ Prepared prepare(const void* kernel, const Config& config, const Problem& p, con
     throw Error(ExitCode::incomplete, "keys are not cut into " + std::to_string(splits) +
                                           " parts, at most " + std::to_string(kMostSplits));
   }
+  if (config.pack) check_packing(p);
   const std::shared_ptr<Counters> counters = make_counters();
   Arguments args = make_arguments(p, t, config, counters.get(), device.sm_count);
   const std::int64_t works = std::int64_t{args.schedule.tiles()} * splits;

@@ -25,6 +25,9 @@ struct Config {
   // The keys of a query tile are the work of several CTAs, whose results a second kernel combines;
   // so far in the lab.
   bool split = false;
+  // A query tile's rows are (query, head) pairs of all heads that share a KV head, a query's heads
+  // after one another, so that K and V are read once for them; so far in the lab.
+  bool pack = false;
 
   constexpr int block_m() const { return kWarpgroupRows * consumers; }
   constexpr int threads() const { return 128 * (consumers + 1); }

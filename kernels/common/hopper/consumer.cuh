@@ -357,11 +357,33 @@ class Consumer {
     const Own own = read_own();
     if (block_ < own.whole_begin || block_ >= own.whole_end) {
       const int first_row = read_place(tile_).first_row;
-      const RowBand band{first_row + args_.band_first, first_row + args_.band_last + 1};
-      apply_mask(s_, band, args_.problem.seqlen_kv, warp() * 16 + (lane() >> 2),
-                 block_ * kBlockN + 2 * (lane() & 3));
+      if constexpr (kConfig.pack) {
+        hide_keys(first_row);
+      } else {
+        const RowBand band{first_row + args_.band_first, first_row + args_.band_last + 1};
+        apply_mask(s_, band, args_.problem.seqlen_kv, warp() * 16 + (lane() >> 2),
+                   block_ * kBlockN + 2 * (lane() & 3));
+      }
     }
     softmax_.exact(s_, args_.problem.scale_log2);
+  }
+  // apply_mask with `pack`, where rows of a query are alike.
+  __device__ __forceinline__ void hide_keys(int first_row) {
+    const int key = block_ * kBlockN + 2 * (lane() & 3);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int query = (first_row + warp() * 16 + r * 8 + (lane() >> 2)) >> args_.group_log2;
+      const int begin = query + args_.band_first - key;
+      const int end = min(query + args_.band_last + 1, args_.problem.seqlen_kv) - key;
+#pragma unroll
+      for (int n = 0; n < kBlockN / 8; ++n) {
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const int column = n * 8 + c;
+          if (column < begin || column >= end) s_.at[0][n][2 * r + c] = -INFINITY;
+        }
+      }
+    }
   }
   __device__ __forceinline__ void round_weights() {
 #pragma unroll
@@ -387,17 +409,21 @@ class Consumer {
   __device__ __forceinline__ void normalise() {
     const ForwardArguments& p = args_.problem;
     const Place place = read_place(tile_);
-    const std::int64_t head = static_cast<std::int64_t>(place.batch) * p.heads_q + place.head;
+    const int shift = row_shift<kConfig>(args_);
+    const std::int64_t head =
+        static_cast<std::int64_t>(place.batch) * p.heads_q + (place.head << shift);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float sum = softmax_.rows.sum[0][r];
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
       const int row = place.first_row + warp() * 16 + r * 8 + (lane() >> 2);
+      const int query = row >> shift;
+      const int member = row & ((1 << shift) - 1);
       float* const lse = kConfig.split ? part_of_lse(place) : p.tensors.lse;
-      if (lane() % 4 == 0 && row < p.seqlen_q) {
+      if (lane() % 4 == 0 && query < p.seqlen_q) {
         // Without keys the sum is 0 and its logarithm -inf.
-        lse[head * p.seqlen_q + row] =
+        lse[(head + member) * p.seqlen_q + query] =
             (softmax_.rows.max[0][r] + __log2f(sum)) * std::numbers::ln2_v<float>;
       }
       const float inverse = sum == 0.0F ? 0.0F : __fdividef(1.0F, sum);
@@ -407,7 +433,7 @@ class Consumer {
         o_.at[0][n][2 * r + 1] *= inverse;
       }
       if constexpr (kConfig.split) {
-        if (row < p.seqlen_q) store_row(r, place, head * p.seqlen_q + row);
+        if (query < p.seqlen_q) store_row(r, place, (head + member) * p.seqlen_q + query);
       }
     }
     if constexpr (!kConfig.split) {
@@ -455,7 +481,8 @@ class Consumer {
       if (leads()) {
 #pragma unroll
         for (int column = 0; column < 2; ++column) {
-          ptx::tma_store(&args_.o, {64 * (2 * kPart + column), place.head, warp_row, place.batch},
+          ptx::tma_store(&args_.o,
+                         corner<kConfig>(args_, place, warp_row, 64 * (2 * kPart + column)),
                          staged + static_cast<std::uint32_t>(column * 16 * kRowBytes));
         }
         ptx::tma_store_commit();

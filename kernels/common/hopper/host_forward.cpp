@@ -28,29 +28,23 @@ std::int64_t needed_bytes(const Problem& p, const Config& config, Tile tile) {
 }
 
 // As on an H200; the order changes nothing of what a tile reads and writes.
-Schedule schedule_of(const Problem& p, Tile tile) {
+Schedule schedule_of(const Problem& p, Tile tile, const Config& config) {
   constexpr int kSmCount = 132;
-  return schedule_for(p, tile.block_q, kSmCount);
-}
-
-KeyBlocks blocks_of(const Problem& p, std::int64_t first_row, std::int64_t rows,
-                    std::int64_t block_kv) {
-  if (first_row >= p.seqlen_q) return {};
-  return key_blocks(band_of(p), first_row, std::min(rows, p.seqlen_q - first_row), p.seqlen_kv,
-                    block_kv);
+  return schedule_for(p, config, tile.block_q, kSmCount);
 }
 
 // Of a query tile's keys, as `plan` notes them: the stages of a part, and the blocks of a warpgroup
 // among them.
 KeyBlocks stages_of(const Problem& p, std::int64_t first_row, Tile tile, const Config& config,
                     std::int64_t part, std::int64_t splits) {
-  const KeyBlocks all = blocks_of(p, first_row, tile.block_q, tile.block_kv * config.stage_blocks);
+  const KeyBlocks all = blocks_of_rows(p, packed_heads(p, config), first_row, tile.block_q,
+                                       tile.block_kv * config.stage_blocks);
   return {part_begin(all.begin, all.end, part, splits),
           part_begin(all.begin, all.end, part + 1, splits), all.whole_begin, all.whole_end};
 }
 KeyBlocks own_blocks(const Problem& p, std::int64_t first_row, std::int64_t rows, Tile tile,
                      const Config& config, const KeyBlocks& stages) {
-  KeyBlocks own = blocks_of(p, first_row, rows, tile.block_kv);
+  KeyBlocks own = blocks_of_rows(p, packed_heads(p, config), first_row, rows, tile.block_kv);
   own.begin = std::max(own.begin, stages.begin * config.stage_blocks);
   own.end = std::max(std::min(own.end, stages.end * config.stage_blocks), own.begin);
   return own;
@@ -93,10 +87,11 @@ struct Warp {
   }
 };
 
-void apply_mask(const Problem& p, Warp& warp, std::int64_t first_row, std::int64_t first_key) {
+void apply_mask(const Problem& p, Warp& warp, std::int64_t packed, std::int64_t first_row,
+                std::int64_t first_key) {
   for (std::size_t r = 0; r < warp.rows.size(); ++r) {
     const auto row = static_cast<std::int64_t>(r);
-    const KeyRange keys = visible_keys(p, first_row + row);
+    const KeyRange keys = visible_keys(p, (first_row + row) / packed);
     for (std::int64_t c = 0; c < warp.s.cols(); ++c) {
       const std::int64_t key = first_key + c;
       if (key < keys.begin || key >= keys.end) warp.s.at(row, c) = kMinusInfinity;
@@ -135,7 +130,10 @@ class Forward {
         config_(config),
         softmax_(softmax),
         memory_(memory),
-        splits_(splits) {
+        splits_(splits),
+        packed_(packed_heads(problem, config)),
+        row_(memory, 1, config.headdim, kInRegisters),
+        lse_(memory, 1, 1, kInRegisters) {
     const std::int64_t bytes = size_bytes(p_.dtype);
     for (std::int64_t place = 0; place < tile_.block_q; place += kWarpRows) {
       warps_.emplace_back(memory_, place, tile_, config_, bytes);
@@ -151,12 +149,12 @@ class Forward {
       o_parts_ = memory_.allocate_slow(splits_ * o_elements(p_), DType::fp32);
       lse_parts_ = memory_.allocate_slow(splits_ * lse_elements(p_), DType::fp32);
     }
-    const Schedule schedule = schedule_of(p_, tile_);
+    const Schedule schedule = schedule_of(p_, tile_, config_);
+    const std::int64_t heads = p_.heads_q / packed_;
     for (part_ = 0; part_ < splits_; ++part_) {
       for (int i = 0; i < schedule.tiles(); ++i) {
         const Work work = schedule.work(i);
-        query_tile(work.head / p_.heads_q, work.head % p_.heads_q,
-                   work.query_block * tile_.block_q);
+        query_tile(work.head / heads, work.head % heads, work.query_block * tile_.block_q);
       }
     }
     if (config_.split) {
@@ -168,8 +166,9 @@ class Forward {
   }
 
  private:
+  // `head` of the tile: with `pack` of K and V.
   void query_tile(std::int64_t batch, std::int64_t head, std::int64_t first_row) {
-    const std::int64_t head_kv = head / (p_.heads_q / p_.heads_kv);
+    const std::int64_t head_kv = head * packed_ / (p_.heads_q / p_.heads_kv);
     const KeyBlocks stages = stages_of(p_, first_row, tile_, config_, part_, splits_);
     for (Warp& warp : warps_) begin(warp, batch, head, first_row, stages);
     for (std::int64_t stage = stages.end; stage-- > stages.begin;) {
@@ -190,9 +189,15 @@ class Forward {
   void begin(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t first_row,
              const KeyBlocks& stages) {
     const std::int64_t row = first_row + warp.place;
-    const std::int64_t rows = existing(row, warp.q.rows(), p_.seqlen_q);
-    memory_.load(warp.q, t_.q + row_offset(batch, row, head, p_.seqlen_q, p_.heads_q, p_.headdim),
-                 rows, p_.headdim, p_.heads_q * p_.headdim, p_.dtype);
+    const std::int64_t rows = existing(row, warp.q.rows(), p_.seqlen_q * packed_);
+    warp.q.fill(0.0F);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      memory_.load(row_,
+                   t_.q + row_offset(batch, (row + r) / packed_, head_of(head, row + r),
+                                     p_.seqlen_q, p_.heads_q, p_.headdim),
+                   1, p_.headdim, p_.headdim, p_.dtype);
+      std::copy_n(row_.row(0), row_.cols(), warp.q.row(r));
+    }
     warp.o.fill(0.0F);
     warp.rows.assign(static_cast<std::size_t>(rows), RowState{});
     const std::int64_t group_row = warpgroup_row(first_row, warp.place);
@@ -222,7 +227,7 @@ class Forward {
     const Block of_warp{warp.s, warp.rows,
                         static_cast<float>(softmax_scale(p_) * std::numbers::log2e)};
     for (std::int64_t row = 0; row < warp.s.rows(); ++row) score(warp, row, k);
-    if (warp.needs_mask(block)) apply_mask(p_, warp, first_row, block * tile_.block_kv);
+    if (warp.needs_mask(block)) apply_mask(p_, warp, packed_, first_row, block * tile_.block_kv);
     for (std::size_t r = 0; r < warp.rows.size(); ++r) {
       const auto row = static_cast<std::int64_t>(r);
       if (fast) {
@@ -241,22 +246,33 @@ class Forward {
     add_product(warp.o, warp.s, v);
   }
 
-  void end(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t row) {
+  void end(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t first_row) {
     normalise(warp);
-    const auto rows = static_cast<std::int64_t>(warp.rows.size());
-    if (config_.split) {
-      const std::int64_t at =
-          part_ * lse_elements(p_) + (batch * p_.heads_q + head) * p_.seqlen_q + row;
-      memory_.store(warp.o, o_parts_.data() + at * p_.headdim_v, rows, p_.headdim_v, p_.headdim_v,
-                    DType::fp32);
-      memory_.store(warp.lse, lse_parts_.data() + at, rows, 1, 1, DType::fp32);
-      return;
+    for (std::size_t r = 0; r < warp.rows.size(); ++r) {
+      const auto place = static_cast<std::int64_t>(r);
+      const std::int64_t query = (first_row + place) / packed_;
+      const std::int64_t head_q = head_of(head, first_row + place);
+      const std::int64_t row = (batch * p_.heads_q + head_q) * p_.seqlen_q + query;
+      std::copy_n(warp.o.row(place), row_.cols(), row_.row(0));
+      lse_.at(0, 0) = warp.lse.at(place, 0);
+      if (config_.split) {
+        const std::int64_t at = part_ * lse_elements(p_) + row;
+        store_row(o_parts_.data() + at * p_.headdim_v, DType::fp32, lse_parts_.data() + at);
+      } else {
+        store_row(t_.o + row_offset(batch, query, head_q, p_.seqlen_q, p_.heads_q, p_.headdim_v),
+                  output_dtype(p_.dtype), t_.lse + row);
+      }
     }
-    memory_.store(warp.o,
-                  t_.o + row_offset(batch, row, head, p_.seqlen_q, p_.heads_q, p_.headdim_v), rows,
-                  p_.headdim_v, p_.heads_q * p_.headdim_v, output_dtype(p_.dtype));
-    memory_.store(warp.lse, t_.lse + (batch * p_.heads_q + head) * p_.seqlen_q + row, rows, 1, 1,
-                  DType::fp32);
+  }
+
+  // Of the tile's row.
+  std::int64_t head_of(std::int64_t head, std::int64_t row) const {
+    return head * packed_ + row % packed_;
+  }
+
+  void store_row(float* o, DType dtype, float* lse) {
+    memory_.store(row_, o, 1, p_.headdim_v, p_.headdim_v, dtype);
+    memory_.store(lse_, lse, 1, 1, 1, DType::fp32);
   }
 
   // A row of all heads, from its parts. A warp of the kernel has every kCombineWarps-th of them.
@@ -288,14 +304,12 @@ class Forward {
     for (int warp = 1; warp < kCombineWarps; ++warp) {
       for (std::int64_t c = 0; c < p_.headdim_v; ++c) sums.at(0, c) += sums.at(warp, c);
     }
-    SramTile lse(memory_, 1, 1, kInRegisters);
-    lse.at(0, 0) = largest + std::log(sum);
+    std::copy_n(sums.row(0), p_.headdim_v, row_.row(0));
+    lse_.at(0, 0) = largest + std::log(sum);
     const std::int64_t head = row / p_.seqlen_q;
-    memory_.store(sums,
-                  t_.o + row_offset(head / p_.heads_q, row % p_.seqlen_q, head % p_.heads_q,
-                                    p_.seqlen_q, p_.heads_q, p_.headdim_v),
-                  1, p_.headdim_v, p_.headdim_v, output_dtype(p_.dtype));
-    memory_.store(lse, t_.lse + row, 1, 1, 1, DType::fp32);
+    store_row(t_.o + row_offset(head / p_.heads_q, row % p_.seqlen_q, head % p_.heads_q,
+                                p_.seqlen_q, p_.heads_q, p_.headdim_v),
+              output_dtype(p_.dtype), t_.lse + row);
   }
 
   const Problem& p_;
@@ -306,6 +320,9 @@ class Forward {
   TwoLevelMemory& memory_;
   std::int64_t splits_;
   std::int64_t part_ = 0;
+  std::int64_t packed_;  // rows of a query
+  SramTile row_;         // of Q or O, on its way
+  SramTile lse_;
   std::vector<float> o_parts_;    // [splits, batch x heads x queries, headdim_v]
   std::vector<float> lse_parts_;  // [splits, batch x heads x queries]
   std::vector<Warp> warps_;
@@ -365,15 +382,17 @@ ForwardCounts forward(const Problem& p, const HostTensors& t, Tile tile, const C
 
 Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_ops,
                 std::int64_t splits) {
-  const std::int64_t heads = p.batch * p.heads_q;
+  const std::int64_t packed = packed_heads(p, config);
+  const std::int64_t heads = p.batch * p.heads_q / packed;
+  const std::int64_t rows = p.seqlen_q * packed;
   const std::int64_t bytes = size_bytes(p.dtype);
   const std::int64_t stage_keys = tile.block_kv * config.stage_blocks;
   const std::int64_t group_rows = std::min<std::int64_t>(kWarpgroupRows, tile.block_q);
-  const std::int64_t query_tiles = ceil_div(p.seqlen_q, tile.block_q);
+  const std::int64_t query_tiles = ceil_div(rows, tile.block_q);
   std::int64_t key_rows = 0;    // loaded, per head
   std::int64_t steps = 0;       // of warpgroups, per head
   std::int64_t most_steps = 0;  // of one query tile, of a part of its keys
-  for (std::int64_t row = 0; row < p.seqlen_q; row += tile.block_q) {
+  for (std::int64_t row = 0; row < rows; row += tile.block_q) {
     for (std::int64_t part = 0; part < splits; ++part) {
       const KeyBlocks stages = stages_of(p, row, tile, config, part, splits);
       if (stages.begin == stages.end) continue;
@@ -388,7 +407,7 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_o
       most_steps = std::max(most_steps, steps_here);
     }
   }
-  const std::int64_t sharing = query_tiles * (p.heads_q / p.heads_kv);
+  const std::int64_t sharing = query_tiles * (p.heads_q / p.heads_kv / packed);
   const std::int64_t row = p.headdim * bytes;
   const std::int64_t row_v = p.headdim_v * bytes;
   constexpr std::int64_t kPiece = 128;  // a row of a box of the copy engine

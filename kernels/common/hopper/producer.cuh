@@ -14,8 +14,9 @@ template <Config kConfig>
 __device__ __forceinline__ void write_notes(const Arguments& args, const Smem<kConfig>& smem,
                                             int tile, const Place& place) {
   const int seqlen_q = args.problem.seqlen_q;
+  const int shift = row_shift<kConfig>(args);
   BasicKeyBlocks<int> stages =
-      blocks_of<kConfig.stage_keys()>(args, place.first_row, kConfig.block_m());
+      blocks_of<kConfig.stage_keys()>(args, place.first_row >> shift, kConfig.block_m() >> shift);
   if constexpr (kConfig.split) {
     const int begin = stages.begin;
     const int end = stages.end;
@@ -27,7 +28,9 @@ __device__ __forceinline__ void write_notes(const Arguments& args, const Smem<kC
   for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
     const int row = place.first_row + warpgroup * kWarpgroupRows;
     BasicKeyBlocks<int> own{};
-    if (row < seqlen_q) own = blocks_of<kConfig.block_n>(args, row, kWarpgroupRows);
+    if (row >> shift < seqlen_q) {
+      own = blocks_of<kConfig.block_n>(args, row >> shift, kWarpgroupRows >> shift);
+    }
     if constexpr (kConfig.split) {
       own.begin = max(own.begin, stages.begin * kConfig.stage_blocks);
       own.end = min(own.end, stages.end * kConfig.stage_blocks);
@@ -50,8 +53,9 @@ template <Config kConfig>
 __device__ __forceinline__ Place place_of(const Arguments& args, int work) {
   const int tiles = kConfig.split ? args.schedule.tiles() : 0;
   const Work tile = args.schedule.work(kConfig.split ? work % tiles : work);
-  return {tile.head / args.problem.heads_q, tile.head % args.problem.heads_q,
-          tile.query_block * kConfig.block_m(), kConfig.split ? work / tiles : 0};
+  const int heads = kConfig.pack ? args.problem.heads_kv : args.problem.heads_q;
+  return {tile.head / heads, tile.head % heads, tile.query_block * kConfig.block_m(),
+          kConfig.split ? work / tiles : 0};
 }
 
 template <Config kConfig>
@@ -82,17 +86,17 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
         for (int column = 0; column < kConfig.columns(); ++column) {
           visit(smem.q(Slots::at(count), warpgroup) +
                     static_cast<std::uint32_t>(column * kWarpgroupRows * kRowBytes),
-                ptx::Corner{64 * column, place.head, place.first_row + warpgroup * kWarpgroupRows,
-                            place.batch});
+                corner<kConfig>(args, place, place.first_row + warpgroup * kWarpgroupRows,
+                                64 * column));
         }
       }
     };
     if constexpr (kConfig.early_release) {
-      for_boxes([&](std::uint32_t, ptx::Corner at) { ptx::tma_prefetch_l2(&args.q, at); });
+      for_boxes([&](std::uint32_t, auto at) { ptx::tma_prefetch_l2(&args.q, at); });
       wait_for_slot();
     }
     ptx::mbarrier_arrive_expect(smem.q_full(Slots::at(count)), kConfig.q_bytes());
-    for_boxes([&](std::uint32_t target, ptx::Corner at) {
+    for_boxes([&](std::uint32_t target, auto at) {
       ptx::tma_load(target, &args.q, at, smem.q_full(Slots::at(count)), once);
     });
     // The next tile is taken when the one before this is done with, not sooner: who is done first
@@ -132,7 +136,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
     if constexpr (kConfig.load_answers()) ptx::mbarrier_arrive(smem.answered(count));
     const int batch = note.x;
     if (batch < 0) break;
-    const int head_kv = note.y / group;
+    const int head_kv = kConfig.pack ? note.y : note.y / group;
     const Range range{note.z, note.w};
     const auto load_stage = [&](const CUtensorMap* map, std::uint32_t target, std::uint32_t full,
                                 std::uint32_t empty, std::uint32_t phase, int stage) {
@@ -142,7 +146,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
       for (int column = 0; column < kConfig.columns(); ++column) {
         ptx::tma_load(
             target + static_cast<std::uint32_t>(column * kConfig.stage_keys() * kRowBytes), map,
-            {64 * column, head_kv, stage * kConfig.stage_keys(), batch}, full, often);
+            ptx::Corner{64 * column, head_kv, stage * kConfig.stage_keys(), batch}, full, often);
       }
     };
     const auto load_keys = [&](int stage) {
@@ -186,7 +190,7 @@ __device__ __forceinline__ void store(const Arguments& args, const Smem<kConfig>
       for (int column = 0; column < kConfig.columns(); ++column) {
         ptx::tma_store(
             &args.o,
-            {64 * column, place.head, place.first_row + warpgroup * kWarpgroupRows, place.batch},
+            corner<kConfig>(args, place, place.first_row + warpgroup * kWarpgroupRows, 64 * column),
             smem.q(slot, warpgroup) +
                 static_cast<std::uint32_t>(column * kWarpgroupRows * kRowBytes));
       }

@@ -5,6 +5,7 @@
 #include "common/hopper/arguments.cuh"
 #include "common/ptx/cp_async.cuh"
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tma.cuh"
 
 namespace rooflash::hopper {
 
@@ -113,7 +114,7 @@ __device__ __forceinline__ BasicKeyBlocks<int> blocks_of(const Arguments& args, 
 // What is noted on a query tile.
 struct Place {
   int batch;  // below 0: no tile is left
-  int head;
+  int head;   // with `pack` of K and V
   int first_row;
   int part;  // of its keys
 };
@@ -126,5 +127,23 @@ struct Own {
   int begin, end;
   int whole_begin, whole_end;  // of them, those that all rows see
 };
+
+// log2 of the rows that a query has.
+template <Config kConfig>
+__device__ __forceinline__ int row_shift(const Arguments& args) {
+  return kConfig.pack ? args.group_log2 : 0;
+}
+
+// Corner of the box of Q or O that begins with row `row` of the place's tile.
+template <Config kConfig>
+__device__ __forceinline__ auto corner(const Arguments& args, const Place& place, int row,
+                                       int column) {
+  if constexpr (kConfig.pack) {
+    const int member = row & ((1 << args.group_log2) - 1);
+    return ptx::GroupCorner{column, member, place.head, row >> args.group_log2, place.batch};
+  } else {
+    return ptx::Corner{column, place.head, row, place.batch};
+  }
+}
 
 }  // namespace rooflash::hopper

@@ -159,25 +159,59 @@ TEST(Splits, FillTheSmsOnce) {
 }
 
 TEST(Splits, OfAProblem) {
+  constexpr Config kWide{128, 3, 64, 2, 2, false, false, true};  // 192 queries, 128 keys
   Problem p;
   p.heads_q = 8;
   p.heads_kv = 1;
   p.seqlen_q = 1;
   p.seqlen_kv = 1 << 17;
-  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 16);
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 16);
   p.seqlen_q = 193;
-  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 8);
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 8);
   p.batch = 9;
-  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 1);
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 1);
   // A window of 1,024 keys for each of 193 rows: at most 10 stages of 128 keys.
   p.batch = 1;
   p.mask = {MaskKind::window, Align::bottom_right, 1023, 0};
-  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 2);
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 2);
   // No query sees a key.
   p.seqlen_kv = 128;
   p.seqlen_q = 1;
   p.mask = {MaskKind::window, Align::top_left, 0, -1};
-  EXPECT_EQ(splits_for(p, 192, 128, kSmCount), 1);
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 1);
+}
+
+// The tile of a KV head has the rows of all its query heads.
+TEST(Packing, TilesAndTheirKeys) {
+  constexpr Config kPacked{.headdim = 128,
+                           .consumers = 2,
+                           .block_n = 64,
+                           .stage_blocks = 1,
+                           .stages = 2,
+                           .early_release = false,
+                           .split = true,
+                           .pack = true};
+  Problem p;
+  p.batch = 3;
+  p.heads_q = 16;
+  p.heads_kv = 2;
+  p.seqlen_q = 33;
+  p.seqlen_kv = 100;
+  p.mask.kind = MaskKind::causal;
+  EXPECT_EQ(packed_heads(p, kPacked), 8);
+  const Schedule order = schedule_for(p, kPacked, kPacked.block_m(), kSmCount);
+  EXPECT_EQ(order.query_blocks, 3);  // of 264 rows
+  EXPECT_EQ(order.heads, 6);
+  // Rows 120 to 135 are of queries 15 and 16, which see 83 and 84 keys.
+  const KeyBlocks blocks = blocks_of_rows(p, 8, 120, 16, 1);
+  EXPECT_EQ(blocks.end, 84);
+  EXPECT_EQ(blocks.whole_end, 83);
+  EXPECT_EQ(blocks_of_rows(p, 8, 256, 64, 1).end, 100);
+  EXPECT_EQ(blocks_of_rows(p, 8, 264, 64, 1).end, 0);
+  EXPECT_EQ(blocks_of_rows(p, 1, 32, 64, 1).end, 100);
+  p.seqlen_q = 1;
+  p.seqlen_kv = 1 << 16;
+  EXPECT_EQ(splits_for(p, kPacked, kSmCount), 22);  // of 6 tiles
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The Hopper pipeline with keys split into parts, on the CPU: against fp64 and against the closed
-// form of what it moves. The tiles are the tests' own.
+// The Hopper pipeline with keys split into parts and heads packed into tiles, on the CPU: against
+// fp64 and against the closed form of what it moves. The tiles are the tests' own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,7 +103,24 @@ struct Case {
                                            column)];
   }
 
-  void expect_row(std::int64_t batch, std::int64_t head, std::int64_t row) const {
+  // Of all rows, in the order of O and of LSE.
+  struct Expected {
+    std::vector<double> o, lse;
+  };
+
+  Expected reference() const {
+    Expected result;
+    result.o.resize(o.size());
+    result.lse.resize(lse.size());
+    for (std::int64_t batch = 0; batch < p.batch; ++batch) {
+      for (std::int64_t head = 0; head < p.heads_q; ++head) {
+        for (std::int64_t row = 0; row < p.seqlen_q; ++row) add_row(result, batch, head, row);
+      }
+    }
+    return result;
+  }
+
+  void add_row(Expected& result, std::int64_t batch, std::int64_t head, std::int64_t row) const {
     const std::int64_t head_kv = head / (p.heads_q / p.heads_kv);
     const KeyRange keys = visible_keys(p, row);
     std::vector<double> scores;
@@ -118,36 +135,31 @@ struct Case {
       largest = std::max(largest, scores.back());
     }
     double sum = 0;
-    std::vector<double> weighted(static_cast<std::size_t>(p.headdim_v));
+    for (double& score : scores) sum += score = std::exp(score - largest);
+    result.lse[static_cast<std::size_t>((batch * p.heads_q + head) * p.seqlen_q + row)] =
+        scores.empty() ? -INFINITY : largest + std::log(sum);
+    double* const weighted = &result.o[static_cast<std::size_t>(
+        ((batch * p.seqlen_q + row) * p.heads_q + head) * p.headdim_v)];
     for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-      const double weight = std::exp(scores[static_cast<std::size_t>(key - keys.begin)] - largest);
-      sum += weight;
+      const double weight = scores[static_cast<std::size_t>(key - keys.begin)] / sum;
       for (std::int64_t c = 0; c < p.headdim_v; ++c) {
-        weighted[static_cast<std::size_t>(c)] +=
-            weight * at(v, batch, key, head_kv, p.seqlen_kv, p.heads_kv, p.headdim_v, c);
+        weighted[c] += weight * at(v, batch, key, head_kv, p.seqlen_kv, p.heads_kv, p.headdim_v, c);
       }
-    }
-    const float got = lse[static_cast<std::size_t>((batch * p.heads_q + head) * p.seqlen_q + row)];
-    const bool empty = scores.empty();
-    if (empty) {
-      ASSERT_EQ(got, -INFINITY);
-    } else {
-      const double expected = largest + std::log(sum);
-      ASSERT_NEAR(got, expected, 3e-5 + 2e-6 * std::abs(expected));
-    }
-    const double tolerance = p.dtype == DType::bf16 ? 0.02 : 0.003;
-    for (std::int64_t c = 0; c < p.headdim_v; ++c) {
-      const double expected = empty ? 0 : weighted[static_cast<std::size_t>(c)] / sum;
-      const float value = at(o, batch, row, head, p.seqlen_q, p.heads_q, p.headdim_v, c);
-      ASSERT_NEAR(value, expected, empty ? 0 : tolerance) << "row " << row << " column " << c;
     }
   }
 
-  void expect_all() const {
-    for (std::int64_t batch = 0; batch < p.batch; ++batch) {
-      for (std::int64_t head = 0; head < p.heads_q; ++head) {
-        for (std::int64_t row = 0; row < p.seqlen_q; ++row) expect_row(batch, head, row);
+  // Rows with no key are 0 and -inf to the bit.
+  void expect(const Expected& expected) const {
+    for (std::size_t i = 0; i < lse.size(); ++i) {
+      if (std::isinf(expected.lse[i])) {
+        ASSERT_EQ(lse[i], -INFINITY) << i;
+      } else {
+        ASSERT_NEAR(lse[i], expected.lse[i], 3e-5 + 2e-6 * std::abs(expected.lse[i])) << i;
       }
+    }
+    const double tolerance = p.dtype == DType::bf16 ? 0.02 : 0.003;
+    for (std::size_t i = 0; i < o.size(); ++i) {
+      ASSERT_NEAR(o[i], expected.o[i], expected.o[i] == 0 ? 0 : tolerance) << i;
     }
   }
 
@@ -166,13 +178,14 @@ Mask window(std::int64_t left, std::int64_t right, Align align = Align::bottom_r
 TEST(SplitForward, IsRightAndMovesWhatTheClosedFormSays) {
   for (const Sizes& sizes : {Sizes{1, 1, 777, 4, 1, 64, 64},
                              {2, 77, 77, 2, 2, 64, 64},
-                             {1, 130, 700, 2, 1, 56, 40},
+                             {1, 130, 400, 2, 1, 56, 40},
                              {1, 300, 129, 1, 1, 64, 24},
                              {1, 70, 3, 3, 1, 8, 64}}) {
     for (const Mask& mask : {Mask{}, causal(), causal(Align::top_left), window(100, 0),
                              window(31, 64, Align::top_left), window(-1, 5)}) {
       for (const DType dtype : {DType::bf16, DType::fp16}) {
         Case c(dtype, sizes, mask, dtype == DType::bf16 ? 1 : 4);
+        const Case::Expected expected = c.reference();
         for (const Config& config : kTiles) {
           for (const std::int64_t splits : kSplits) {
             SCOPED_TRACE(::testing::Message()
@@ -184,8 +197,34 @@ TEST(SplitForward, IsRightAndMovesWhatTheClosedFormSays) {
             } else {
               c.run(config, rf::LazySoftmax(dtype), splits);
             }
-            c.expect_all();
+            c.expect(expected);
           }
+        }
+      }
+    }
+  }
+}
+
+// Groups of 1 to 64 heads, also those that are no power of two, which the CPU takes too.
+TEST(PackedForward, IsRightAndMovesWhatTheClosedFormSays) {
+  for (const Sizes& sizes : {Sizes{1, 1, 700, 64, 1, 64, 64},
+                             {2, 5, 300, 16, 2, 56, 40},
+                             {1, 40, 25, 16, 2, 64, 24},
+                             {2, 30, 130, 3, 1, 8, 64},
+                             {1, 130, 130, 2, 2, 64, 64}}) {
+    for (const Mask& mask : {Mask{}, causal(), window(40, 0), window(31, 64, Align::top_left)}) {
+      Case c(DType::bf16, sizes, mask);
+      const Case::Expected expected = c.reference();
+      for (Config config : kTiles) {
+        config.pack = true;
+        for (const std::int64_t splits : kSplits) {
+          SCOPED_TRACE(::testing::Message()
+                       << sizes.seqlen_q << " x " << sizes.seqlen_kv << " heads " << sizes.heads_q
+                       << " mask " << static_cast<int>(mask.kind) << " splits " << splits
+                       << " block " << config.block_n);
+          config.split = splits > 1;
+          c.run(config, rf::LazySoftmax(DType::bf16), splits);
+          c.expect(expected);
         }
       }
     }
@@ -233,12 +272,13 @@ TEST(SplitForward, PartsFarApart) {
     for (std::size_t i = 0; i < c.q.size(); i += 64) c.q[i] = 8;
     for (std::size_t i = 0; i < c.k.size(); i += 64) c.k[i] = 0;
     c.k[std::size_t{5} * 64] = static_cast<float>(spike);
+    const Case::Expected expected = c.reference();
     for (const Config& config : kTiles) {
       for (const std::int64_t splits : kSplits) {
         c.run(config, Softmax(), splits);
-        c.expect_all();
+        c.expect(expected);
         c.run(config, rf::LazySoftmax(DType::bf16), splits);
-        c.expect_all();
+        c.expect(expected);
       }
     }
   }
@@ -308,6 +348,29 @@ TEST(SplitTraffic, HandWorked) {
   EXPECT_EQ(t.stages[1].sm_l2_bytes, kParts + kQuery + kLse);
   // Three parts of four stages: the longest has two.
   EXPECT_EQ(traffic(p, {128, 64}, kTiles[0], 3, 3).stages[0].largest_tile, 1.5);
+}
+
+// 8 heads of one query are 8 rows of one tile, and K and V are read once for them, not 8 times.
+TEST(PackedTraffic, HandWorked) {
+  Problem p;
+  p.batch = 1;
+  p.heads_q = 8;
+  p.heads_kv = 1;
+  p.seqlen_q = 1;
+  p.seqlen_kv = 512;
+  p.headdim = p.headdim_v = 64;
+  Config config = kTiles[0];
+  config.split = false;
+  constexpr std::int64_t kRow = 128;  // bytes
+  constexpr std::int64_t kQuery = 8 * kRow;
+  constexpr std::int64_t kKeys = 1024 * kRow;  // and values
+  EXPECT_EQ(traffic(p, {128, 64}, config, 3).read_bytes(), kQuery + 8 * kKeys);
+  config.pack = true;
+  const Traffic t = traffic(p, {128, 64}, config, 3);
+  EXPECT_EQ(t.read_bytes(), kQuery + kKeys);
+  EXPECT_EQ(t.write_bytes(), kQuery + 32);
+  EXPECT_EQ(t.stages[0].tiles, 1);
+  EXPECT_EQ(t.stages[0].exp_ops, 64 * 512);
 }
 
 }  // namespace
