@@ -147,7 +147,7 @@ Arguments make_arguments(const Problem& p, const Tensors& t, const Config& confi
   args.problem = forward_arguments(p, t);
   args.band_first = static_cast<int>(args.problem.band.first);
   args.band_last = static_cast<int>(args.problem.band.last);
-  args.schedule = schedule_for(p, config, config.block_m(), sm_count);
+  args.schedule = schedule_for(p, config.block_m(), sm_count, packed);
   args.counters = counters;
   return args;
 }

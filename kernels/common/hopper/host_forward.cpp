@@ -30,7 +30,7 @@ std::int64_t needed_bytes(const Problem& p, const Config& config, Tile tile) {
 // As on an H200; the order changes nothing of what a tile reads and writes.
 Schedule schedule_of(const Problem& p, Tile tile, const Config& config) {
   constexpr int kSmCount = 132;
-  return schedule_for(p, config, tile.block_q, kSmCount);
+  return schedule_for(p, tile.block_q, kSmCount, packed_heads(p, config));
 }
 
 // Of a query tile's keys, as `plan` notes them: the stages of a part, and the blocks of a warpgroup

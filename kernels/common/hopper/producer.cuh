@@ -146,7 +146,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
       for (int column = 0; column < kConfig.columns(); ++column) {
         ptx::tma_load(
             target + static_cast<std::uint32_t>(column * kConfig.stage_keys() * kRowBytes), map,
-            ptx::Corner{64 * column, head_kv, stage * kConfig.stage_keys(), batch}, full, often);
+            {64 * column, head_kv, stage * kConfig.stage_keys(), batch}, full, often);
       }
     };
     const auto load_keys = [&](int stage) {

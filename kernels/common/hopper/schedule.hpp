@@ -89,11 +89,10 @@ inline KeyBlocks blocks_of_rows(const Problem& p, std::int64_t packed_heads, std
   return key_blocks(band_of(p), query, (end - 1) / packed_heads + 1 - query, p.seqlen_kv, block_kv);
 }
 
-inline Schedule schedule_for(const Problem& p, const Config& config, std::int64_t block_m,
-                             int sm_count) {
-  const std::int64_t packed = packed_heads(p, config);
-  return schedule((p.seqlen_q * packed + block_m - 1) / block_m, p.batch * p.heads_q / packed,
-                  p.heads_q / p.heads_kv / packed,
+inline Schedule schedule_for(const Problem& p, std::int64_t block_m, int sm_count,
+                             std::int64_t packed_heads = 1) {
+  return schedule((p.seqlen_q * packed_heads + block_m - 1) / block_m,
+                  p.batch * p.heads_q / packed_heads, p.heads_q / p.heads_kv / packed_heads,
                   p.seqlen_kv * (p.headdim + p.headdim_v) * size_bytes(p.dtype),
                   p.mask.kind != MaskKind::causal, sm_count);
 }

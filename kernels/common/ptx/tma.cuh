@@ -25,8 +25,12 @@ __device__ __forceinline__ std::uint64_t evict_last() {
 struct Corner {
   int column, head, row, batch;
 };
-// The same in a tensor whose heads are those of a group, and groups.
+// The same in a tensor whose heads are those of a group, and groups. Not made of a bare list, which
+// stands for a Corner.
 struct GroupCorner {
+  __device__ __forceinline__ GroupCorner(int of_column, int of_member, int of_group, int of_row,
+                                         int of_batch)
+      : column(of_column), member(of_member), group(of_group), row(of_row), batch(of_batch) {}
   int column, member, group, row, batch;
 };
 

@@ -199,7 +199,7 @@ TEST(Packing, TilesAndTheirKeys) {
   p.seqlen_kv = 100;
   p.mask.kind = MaskKind::causal;
   EXPECT_EQ(packed_heads(p, kPacked), 8);
-  const Schedule order = schedule_for(p, kPacked, kPacked.block_m(), kSmCount);
+  const Schedule order = schedule_for(p, kPacked.block_m(), kSmCount, 8);
   EXPECT_EQ(order.query_blocks, 3);  // of 264 rows
   EXPECT_EQ(order.heads, 6);
   // Rows 120 to 135 are of queries 15 and 16, which see 83 and 84 keys.
