@@ -16,17 +16,35 @@ struct Counters {
   unsigned done;
 };
 
+// What CTAs leave of each part of the keys, with `split`: the results as if there were no others.
+struct Parts {
+  int count;          // 1 without
+  std::int64_t rows;  // batch x heads x queries, in this order
+  float* o;           // [count, rows, headdim_v]
+  float* lse;         // [count, rows], natural log
+};
+
 struct Arguments {
   CUtensorMap q, k, v, o;
   ForwardArguments problem;
   int band_first, band_last;  // of problem.band
   Schedule schedule;
   Counters* counters;
+  Parts parts;
+  int group_log2;  // with `pack`: of the query heads that share a KV head
 };
 
-// The launch of `kernel`, a __global__ function of an Arguments that runs `forward` with `config`.
-// Throws NotBuiltError where this binary was not built for sm_90a, Error where the driver refuses.
+// Into how many parts keys are cut, and a __global__ function of an Arguments that runs `combine`.
+struct Splitting {
+  int count = 1;  // at most kMostSplits; without `split` no matter
+  const void* combine = nullptr;
+};
+
+// The launch of `kernel`, a __global__ function of an Arguments that runs `forward` with `config`;
+// with `config.split`, the one that combines the parts follows it. Throws NotBuiltError where this
+// binary was not built for sm_90a, UnsupportedError where `config.pack` does not take the heads,
+// Error where the driver refuses or memory for the parts is short.
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
-                 const DeviceLimits& device);
+                 const DeviceLimits& device, const Splitting& splitting = {});
 
 }  // namespace rooflash::hopper
