@@ -31,9 +31,6 @@ struct Config {
 
   constexpr int block_m() const { return kWarpgroupRows * consumers; }
   constexpr int threads() const { return 128 * (consumers + 1); }
-  // Whether `load` says that it has read a note. Without, tiles with no keys might come and go, and
-  // their notes be written over, while it is held up; with `split` there are more of them.
-  constexpr bool load_answers() const { return split; }
   // Tiles lie in shared memory as columns of 64 elements.
   constexpr int columns() const { return (headdim + 63) / 64; }
   constexpr int q_slots() const { return early_release ? 1 : 2; }

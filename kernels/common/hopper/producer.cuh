@@ -68,9 +68,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
   };
   using Notes = Ring<Smem<kConfig>::kNotes>;
   const auto wait_for_note = [&] {
-    if constexpr (kConfig.load_answers()) {
-      ptx::mbarrier_wait(smem.answered(count), Notes::phase(count) ^ 1U);
-    }
+    ptx::mbarrier_wait(smem.answered(count), Notes::phase(count) ^ 1U);
   };
   unsigned tile = blockIdx.x;  // beyond the last it may be more than an int holds
 #pragma unroll 1
@@ -133,7 +131,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
   for (int count = 0;; ++count) {
     ptx::mbarrier_wait(smem.noted(count), Notes::phase(count));
     const int4 note = ptx::load_shared_int4(smem.note(count));
-    if constexpr (kConfig.load_answers()) ptx::mbarrier_arrive(smem.answered(count));
+    ptx::mbarrier_arrive(smem.answered(count));
     const int batch = note.x;
     if (batch < 0) break;
     const int head_kv = kConfig.pack ? note.y : note.y / group;

@@ -52,7 +52,8 @@ struct Smem {
   __device__ __forceinline__ std::uint32_t v_empty(int stage) const {
     return barrier(10 + 3 * kConfig.stages + stage);
   }
-  // `load` has read the note on the tile; where it answers.
+  // `load` has read the note on the tile. Where tiles have no keys, nothing else keeps `plan` from
+  // writing over it.
   __device__ __forceinline__ std::uint32_t answered(int tile) const {
     return barrier(10 + 4 * kConfig.stages + tile % kNotes);
   }
@@ -68,7 +69,7 @@ struct Smem {
   // before; they read the notes of that one and of the one before it.
   static constexpr int kNotes = 4;
   static constexpr int kNoteBytes = 32;
-  static constexpr int kBarriers = 10 + 4 * kConfig.stages + (kConfig.load_answers() ? kNotes : 0);
+  static constexpr int kBarriers = 10 + 4 * kConfig.stages + kNotes;
   static_assert(8 * kBarriers + kNotes * (16 + kConfig.consumers * kNoteBytes) <= 1024);
 
   __device__ __forceinline__ void init() const {
@@ -78,9 +79,9 @@ struct Smem {
       ptx::mbarrier_init(q_empty(slot), kConfig.consumers_free_query() ? kWarps : 1);
       ptx::mbarrier_init(o_full(slot), kWarps);
     }
-    for (int tile = 0; tile < kNotes; ++tile) ptx::mbarrier_init(noted(tile), 1);
-    if constexpr (kConfig.load_answers()) {
-      for (int tile = 0; tile < kNotes; ++tile) ptx::mbarrier_init(answered(tile), 1);
+    for (int tile = 0; tile < kNotes; ++tile) {
+      ptx::mbarrier_init(noted(tile), 1);
+      ptx::mbarrier_init(answered(tile), 1);
     }
     for (int stage = 0; stage < kConfig.stages; ++stage) {
       ptx::mbarrier_init(k_full(stage), 1);
