@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/fp8.hpp"
+
 namespace rooflash {
 namespace {
 
@@ -33,6 +35,16 @@ std::vector<std::string> distinct(const Kernel& kernel, Field field) {
 }
 
 }  // namespace
+
+Scales place_scales(const Problem& p, const float* memory) {
+  if (scale_elements(p) == 0) return {};
+  Scales scales;
+  scales.q = memory;
+  scales.k = scales.q + p.batch * p.heads_q * q_scale_blocks(p);
+  scales.v_log2 = scales.k + p.batch * p.heads_kv * kv_scale_blocks(p);
+  scales.v = scales.v_log2 + p.batch * p.heads_kv * kv_scale_blocks(p);
+  return scales;
+}
 
 std::string no_model(const Kernel& kernel) {
   if (kernel.traffic != nullptr) return {};

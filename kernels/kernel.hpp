@@ -21,6 +21,17 @@ namespace rooflash {
 
 class TwoLevelMemory;  // kernels/common/two_level_memory.hpp
 
+// What goes with e4m3 tensors (core/fp8.hpp), fp32; null with those of other types.
+struct Scales {
+  const float* q = nullptr;       // [batch, heads_q, q_scale_blocks]
+  const float* k = nullptr;       // [batch, heads_kv, kv_scale_blocks]
+  const float* v = nullptr;       // [batch, heads_kv]
+  const float* v_log2 = nullptr;  // [batch, heads_kv, kv_scale_blocks], whole numbers, at most 0
+};
+
+// In one buffer of scale_elements(problem) floats; none where there are no elements.
+Scales place_scales(const Problem& problem, const float* memory);
+
 // Device pointers of one case. Shapes as in core/problem.hpp.
 struct Tensors {
   const void* q = nullptr;    // [batch, seqlen_q, heads_q, headdim]
@@ -29,6 +40,7 @@ struct Tensors {
   void* o = nullptr;          // [batch, seqlen_q, heads_q, headdim_v]
   float* lse = nullptr;       // [batch, heads_q, seqlen_q], natural log
   void* workspace = nullptr;  // Kernel::workspace_bytes(problem) bytes, 256-byte aligned
+  Scales scales = {};
 };
 
 // Host tensors of one case, same layout, every value already rounded to the problem's dtype.
@@ -38,6 +50,7 @@ struct HostTensors {
   const float* v = nullptr;
   float* o = nullptr;
   float* lse = nullptr;
+  Scales scales = {};
 };
 
 struct DeviceLimits {

@@ -9,15 +9,14 @@ Prepared prepare(const void* kernel, const Config& config, const Problem& p, con
   const auto counters = hopper::make_counters();
   const auto args = std::make_shared<Arguments>();
   const auto map = [&](const void* data, std::int64_t seqlen, std::int64_t heads, int rows) {
-    return hopper::tensor_map(DType::e4m3, data, p.batch, seqlen, heads, p.headdim,
-                              {config.row_bytes(), rows});
+    return hopper::rows_map(DType::e4m3, data, p.batch, seqlen, heads, p.headdim, rows,
+                            config.row_bytes());
   };
   args->q = map(t.q, p.seqlen_q, p.heads_q, kWarpgroupRows);
   args->k = map(t.k, p.seqlen_kv, p.heads_kv, config.block_n);
   args->v = map(t.v, p.seqlen_kv, p.heads_kv, config.block_n);
   // A warp stores its rows by itself.
-  args->o =
-      hopper::tensor_map(DType::bf16, t.o, p.batch, p.seqlen_q, p.heads_q, p.headdim, {64, 16});
+  args->o = hopper::rows_map(DType::bf16, t.o, p.batch, p.seqlen_q, p.heads_q, p.headdim, 16);
   args->problem = forward_arguments(p, t);
   args->band_first = static_cast<int>(args->problem.band.first);
   args->band_last = static_cast<int>(args->problem.band.last);

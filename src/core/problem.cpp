@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/fp8.hpp"
 #include "core/hash.hpp"
 #include "core/version.hpp"
 
@@ -91,7 +92,8 @@ DType output_dtype(DType dtype) {
 
 std::int64_t tensor_bytes(const Problem& p) {
   return (q_elements(p) + k_elements(p) + v_elements(p)) * size_bytes(p.dtype) +
-         o_elements(p) * size_bytes(output_dtype(p.dtype)) + lse_elements(p) * 4;
+         o_elements(p) * size_bytes(output_dtype(p.dtype)) +
+         (lse_elements(p) + scale_elements(p)) * 4;
 }
 
 std::string invalid_reason(const Problem& p) {
@@ -120,7 +122,7 @@ std::string invalid_reason(const Problem& p) {
       !checked_product({p.batch, p.heads_q, p.seqlen_q, p.seqlen_kv, 8, width})) {
     return "the shape overflows 64-bit counts";
   }
-  return {};
+  return p.dtype == DType::e4m3 ? invalid_fp8_options(p) : "";
 }
 
 std::string case_id(std::string_view kernel, const Problem& p) {

@@ -72,11 +72,12 @@ std::int64_t o_elements(const Problem& problem);
 std::int64_t lse_elements(const Problem& problem);
 // Type of O: e4m3 inputs give bf16 output, every other type its own.
 DType output_dtype(DType dtype);
-// Bytes of Q, K, V, O and LSE together.
+// Bytes of Q, K, V, O and LSE together, and of e4m3's scales.
 std::int64_t tensor_bytes(const Problem& problem);
 
 // Why the problem makes no sense ("heads_q 33 is not a multiple of heads_kv 2"); empty when fine.
-// Checks signs, divisibility, window bounds and overflow of the element counts.
+// Checks signs, divisibility, window bounds, overflow of the element counts and the options of e4m3
+// problems (core/fp8.hpp).
 std::string invalid_reason(const Problem& problem);
 
 // Stable, greppable, file-safe key of a case, without device and round:

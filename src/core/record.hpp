@@ -35,6 +35,10 @@ struct VerifyResult {
   OptDouble tolerance_rms;
   std::string rows_checked;  // "all", or "192 of 262144: first, last, tile edges, random"
   std::string worst;         // place and values of the largest error
+  // Of e4m3 problems: the same errors against the fp64 reference on the inputs before they were
+  // quantised.
+  OptDouble unquantized_rms_err = {};
+  OptDouble unquantized_rel_err = {};
 };
 
 struct ModelFigures {

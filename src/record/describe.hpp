@@ -49,6 +49,8 @@ void describe(Io& io, Described<Io, VerifyResult> verify) {
   io("tolerance_rms", verify.tolerance_rms);
   io("rows_checked", verify.rows_checked);
   io("worst", verify.worst);
+  io.optional("unquantized_rms_err", verify.unquantized_rms_err);
+  io.optional("unquantized_rel_err", verify.unquantized_rel_err);
 }
 
 template <class Io>

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "core/fp8.hpp"
 #include "core/units.hpp"
 #include "model/suggest.hpp"
 #include "sweep/list_grammar.hpp"
@@ -249,6 +250,7 @@ std::vector<Problem> bases(const Axes& axes) {
             p.distribution = distribution;
             p.mask = mask;
             p.options = axes.options;
+            if (dtype == DType::e4m3) drop_fp8_defaults(p);
             result.push_back(std::move(p));
           }
         }

@@ -29,20 +29,20 @@ __global__ void fill_kernel(T* out, std::int64_t elements, std::int64_t seqlen, 
 
 }  // namespace
 
-void fill_inputs(const Problem& p, std::uint64_t seed, void* q, void* k, void* v,
-                 CUstream_st* stream) {
+void fill_inputs(const Problem& p, std::uint64_t seed, const Tensors& t, CUstream_st* stream) {
+  if (p.dtype == DType::e4m3) return fill_quantized(p, seed, t, stream);
   with_element(p.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const auto fill = [&](TensorId tensor, void* out, std::int64_t elements, std::int64_t seqlen,
-                          std::int64_t heads, std::int64_t dim) {
+    const auto fill = [&](TensorId tensor, const void* out, std::int64_t elements,
+                          std::int64_t seqlen, std::int64_t heads, std::int64_t dim) {
       const InputSpec spec{p.distribution, tensor, seed, static_cast<int>(p.headdim)};
-      fill_kernel<T><<<kFillBlocks, kThreads, 0, stream>>>(static_cast<T*>(out), elements, seqlen,
-                                                           heads, dim, spec);
+      fill_kernel<T><<<kFillBlocks, kThreads, 0, stream>>>(static_cast<T*>(const_cast<void*>(out)),
+                                                           elements, seqlen, heads, dim, spec);
       ROOFLASH_CUDA_LAUNCHED();
     };
-    fill(TensorId::q, q, q_elements(p), p.seqlen_q, p.heads_q, p.headdim);
-    fill(TensorId::k, k, k_elements(p), p.seqlen_kv, p.heads_kv, p.headdim);
-    fill(TensorId::v, v, v_elements(p), p.seqlen_kv, p.heads_kv, p.headdim_v);
+    fill(TensorId::q, t.q, q_elements(p), p.seqlen_q, p.heads_q, p.headdim);
+    fill(TensorId::k, t.k, k_elements(p), p.seqlen_kv, p.heads_kv, p.headdim);
+    fill(TensorId::v, t.v, v_elements(p), p.seqlen_kv, p.heads_kv, p.headdim_v);
   });
 }
 

@@ -2,10 +2,16 @@
 // scores in a buffer, two passes.
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <type_traits>
 #include <vector>
 
+#include "core/fp8.hpp"
 #include "gpu/check.hpp"
+#include "verify/emulation.hpp"
 #include "verify/gpu_elements.cuh"
+#include "verify/gpu_reduce.cuh"
+#include "verify/gpu_unquantized.hpp"
 #include "verify/gpu_verify.hpp"
 #include "verify/judge.hpp"
 #include "verify/sampling.hpp"
@@ -13,12 +19,7 @@
 namespace rooflash {
 namespace {
 
-constexpr int kThreads = 256;
-
-struct CheckedRow {
-  std::int64_t batch, head, row;
-  std::int64_t begin, end;  // visible keys
-};
+constexpr int kThreads = kReferenceThreads;
 
 struct ReferenceArguments {
   const void *q, *k, *v, *o;
@@ -34,21 +35,47 @@ struct ReferenceArguments {
   float* actual_lse;
   std::int64_t heads_q, heads_kv, seqlen_q, seqlen_kv, headdim, headdim_v;
   double scale;
+  Scales scales;  // of e4m3
+  std::int64_t q_scale_blocks, kv_scale_blocks;
 };
 
-template <class Value, class Combine>
-__device__ Value block_reduce(Value value, Value* shared, Combine combine) {
-  __syncthreads();
-  shared[threadIdx.x] = value;
-  __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) {
-      shared[threadIdx.x] = combine(shared[threadIdx.x], shared[threadIdx.x + half]);
+// What the values of one row's head are worth: 1 where they are no e4m3.
+template <class T>
+struct RowScales {
+  static constexpr bool kQuantized = std::is_same_v<T, __nv_fp8_e4m3>;
+
+  __device__ RowScales(const ReferenceArguments& a, const CheckedRow& row, std::int64_t head_kv) {
+    if constexpr (kQuantized) {
+      const std::int64_t kv = row.batch * a.heads_kv + head_kv;
+      q = a.scales.q[(row.batch * a.heads_q + row.head) * a.q_scale_blocks + row.row / kScaleRowsQ];
+      v = a.scales.v[kv];
+      k = a.scales.k + kv * a.kv_scale_blocks;
+      v_log2 = a.scales.v_log2 + kv * a.kv_scale_blocks;
     }
-    __syncthreads();
   }
-  return shared[0];
-}
+  // Of q . K[j], and of V[j].
+  template <class Number>
+  __device__ Number score(std::int64_t j) const {
+    if constexpr (kQuantized) {
+      return static_cast<Number>(q) * static_cast<Number>(k[j / kScaleRowsKv]);
+    } else {
+      return 1;
+    }
+  }
+  template <class Number>
+  __device__ Number value(std::int64_t j) const {
+    if constexpr (kQuantized) {
+      return ldexp(static_cast<Number>(v), static_cast<int>(v_log2[j / kScaleRowsKv]));
+    } else {
+      return 1;
+    }
+  }
+
+  float q = 1;
+  float v = 1;
+  const float* k = nullptr;
+  const float* v_log2 = nullptr;
+};
 
 // One block a row: T is the input type, Out the output type.
 template <class T, class Out>
@@ -68,6 +95,7 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
                  ((row.batch * a.seqlen_q + row.row) * a.heads_q + row.head) * a.headdim_v;
   double* scores = a.scores + index * a.seqlen_kv;
   float* eager = a.eager_scores + index * a.seqlen_kv;
+  const RowScales<T> scales(a, row, head_kv);
 
   // One thread a key: the emulation adds in sequence, as a GEMM does. A tree of partial sums would
   // be more exact than any kernel can be in fp32.
@@ -81,9 +109,10 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
       exact += static_cast<double>(x) * y;
       single += x * y;
     }
-    scores[j] = exact * a.scale;
-    const float scaled = single * static_cast<float>(a.scale);
-    const float kept = as_float(rounded<T>(scaled));
+    scores[j] = exact * scales.template score<double>(j) * a.scale;
+    const float scaled = single * scales.template score<float>(j) * static_cast<float>(a.scale);
+    // S is rounded to O's type, which is T but for e4m3.
+    const float kept = as_float(rounded<Out>(scaled));
     eager[j] = isfinite(kept) ? kept : scaled;
   }
   __syncthreads();
@@ -115,8 +144,13 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
   const float eager_sum = shared_float[0];
 #pragma unroll 1
   for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kThreads) {
-    scores[j] /= sum;
-    eager[j] = as_float(rounded<T>(eager[j] / eager_sum));
+    scores[j] = scores[j] / sum * scales.template value<double>(j);
+    if constexpr (RowScales<T>::kQuantized) {
+      eager[j] = as_float(rounded<T>(eager[j] * kTopWeight)) / (kTopWeight * eager_sum) *
+                 scales.template value<float>(j);
+    } else {
+      eager[j] = as_float(rounded<T>(eager[j] / eager_sum));
+    }
   }
   __syncthreads();
   const bool empty = row.begin >= row.end;
@@ -150,13 +184,6 @@ __global__ void count_nonfinite_kernel(const T* values, std::int64_t elements,
     found += isfinite(as_float(values[i])) ? 0 : 1;
   }
   if (found > 0) atomicAdd(count, found);
-}
-
-template <class T>
-std::vector<T> download(const DeviceBuffer& buffer) {
-  std::vector<T> host(buffer.bytes() / sizeof(T));
-  ROOFLASH_CUDA(cudaMemcpy(host.data(), buffer.get(), buffer.bytes(), cudaMemcpyDeviceToHost));
-  return host;
 }
 
 constexpr unsigned kCountBlocks = 2048;
@@ -206,6 +233,9 @@ VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& 
   a.headdim = p.headdim;
   a.headdim_v = p.headdim_v;
   a.scale = softmax_scale(p);
+  a.scales = t.scales;
+  a.q_scale_blocks = q_scale_blocks(p);
+  a.kv_scale_blocks = kv_scale_blocks(p);
   with_element(p.dtype, [&](auto zero) {
     using T = decltype(zero);
     using Out = std::conditional_t<std::is_same_v<T, __nv_fp8_e4m3>, __nv_bfloat16, T>;
@@ -224,10 +254,16 @@ VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& 
   const auto h_eager_lse = download<float>(eager_lse);
   const auto h_actual_lse = download<float>(actual_lse);
   const auto bad = download<unsigned long long>(nonfinite)[0];
+  const std::vector<double> unquantized =
+      p.dtype == DType::e4m3 ? unquantized_outputs(p, seed, rows, stream) : std::vector<double>();
   Judge judge(p);
   for (std::size_t i = 0; i < n; ++i) {
-    judge.add_row(sample.rows[i], {&h_actual_o[i * width], width}, {&h_ref_o[i * width], width},
+    const std::span<const float> actual(&h_actual_o[i * width], width);
+    judge.add_row(sample.rows[i], actual, {&h_ref_o[i * width], width},
                   {&h_eager_o[i * width], width}, h_actual_lse[i], h_ref_lse[i], h_eager_lse[i]);
+    if (!unquantized.empty() && rows[i].begin < rows[i].end) {
+      judge.add_unquantized_row(actual, {&unquantized[i * width], width});
+    }
   }
   if (bad > 0) judge.add_nonfinite(static_cast<std::int64_t>(bad), "all of O");
   return judge.result(sample);

@@ -5,8 +5,11 @@
 //
 // where unit is one rounding of O's dtype at the reference's scale: half its spacing, relative to
 // the largest magnitude for max, and the rms of such a rounding (unit / sqrt 3) relative to the rms
-// for rms. LSE is held to the max rule, with fp32's spacing. A row with no visible key must give
-// exactly O = 0 and LSE = -inf. Any other NaN or infinity fails.
+// for rms. LSE is held to the max rule, with fp32's spacing; with that of the tensor cores' sums
+// where these keep fewer bits (e4m3), and both units grow by 2^-7 of O's scale then, for what sums
+// of some hundred keys lose: a kernel that sums up thousands that way fails on V whose mean is not
+// 0. A row with no visible key must give exactly O = 0 and LSE = -inf. Any other NaN or infinity
+// fails.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +30,10 @@ class Judge {
   // the emulation. The reference of a row with no visible key has `ref_lse` = -inf.
   void add_row(const SampledRow& row, std::span<const float> o, std::span<const double> ref_o,
                std::span<const float> emul_o, float lse, double ref_lse, float emul_lse);
+
+  // What the kernel wrote of a row that sees keys, and the fp64 reference on the inputs before they
+  // were quantised. Stated, not judged.
+  void add_unquantized_row(std::span<const float> o, std::span<const double> ref_o);
 
   // Non-finite values found outside the sampled rows, for example in all of O.
   void add_nonfinite(std::int64_t count, std::string where);
@@ -57,6 +64,7 @@ class Judge {
   std::string failure_;  // first fault that no tolerance covers
   Errors o_;
   Errors lse_;
+  Errors unquantized_;
 };
 
 }  // namespace rooflash

@@ -13,10 +13,14 @@
 namespace rooflash {
 
 // Q, K and V of a problem, rounded to its dtype, and room for O and LSE, filled with NaN. Layouts
-// as in core/problem.hpp.
+// as in core/problem.hpp. Those of e4m3 are quantised by the problem's modes.
 struct HostCase {
   std::vector<float> q, k, v, o, lse;
+  std::vector<float> q_scale, k_scale, v_scale, v_log2;  // with e4m3 alone, as in kernel.hpp
+  std::vector<float> real_q, real_k, real_v;             // with e4m3 alone, before quantising
   HostTensors tensors();
+  // Q, K and V before quantising, with the outputs.
+  HostTensors real_tensors();
 };
 HostCase make_host_case(const Problem& problem, std::uint64_t seed);
 
@@ -32,12 +36,15 @@ struct EmulatedRow {
   float lse = 0;
 };
 // S, P and O rounded to the dtype, fp32 accumulation; where S is not finite in the dtype it stays
-// fp32.
+// fp32. With e4m3, S is rounded to O's type, as an FP8 GEMM writes it, and P is rounded before it
+// is divided by the row's sum, in units that round the row's largest weight as badly as e4m3 can:
+// kernels weigh against other references than the largest score, too.
 EmulatedRow emulated_row(const Problem& problem, const HostTensors& tensors, const SampledRow& row);
 
 // Judges O and LSE of `tensors` on at most `max_rows` sampled rows, and looks for NaN and infinity
-// in all of O.
+// in all of O. With e4m3, `real` has the inputs before they were quantised.
 VerifyResult verify_on_host(const Problem& problem, const HostTensors& tensors,
-                            std::int64_t max_rows, std::uint64_t seed);
+                            std::int64_t max_rows, std::uint64_t seed,
+                            const HostTensors* real = nullptr);
 
 }  // namespace rooflash

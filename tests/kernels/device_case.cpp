@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/fp8.hpp"
 #include "harness.hpp"
 #include "registry.hpp"
 #include "verify/gpu_verify.hpp"
@@ -18,6 +19,7 @@ constexpr int kGuardByte = 0xA5;
 
 // On the stream of the tests: a plain cudaMemcpy is not ordered with it.
 void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (bytes == 0) return;
   ROOFLASH_CUDA(cudaMemcpyAsync(to, from, bytes, kind, gpu().stream));
   gpu().stream.synchronize();
 }
@@ -93,6 +95,7 @@ DeviceCase::DeviceCase(const Kernel* kernel, const Problem& p, std::optional<int
       inputs_{DeviceBuffer(static_cast<std::size_t>(q_elements(p) * size_bytes(p.dtype))),
               DeviceBuffer(static_cast<std::size_t>(k_elements(p) * size_bytes(p.dtype))),
               DeviceBuffer(static_cast<std::size_t>(v_elements(p) * size_bytes(p.dtype)))},
+      scales_(static_cast<std::size_t>(scale_elements(p) * 4)),
       o_(o_bytes(p)),
       lse_(lse_elements(p) * 4),
       workspace_(workspace_bytes(kernel, p)),
@@ -101,7 +104,8 @@ DeviceCase::DeviceCase(const Kernel* kernel, const Problem& p, std::optional<int
                inputs_[2].get(),
                o_.data(),
                static_cast<float*>(lse_.data()),
-               workspace_.data()} {
+               workspace_.data(),
+               place_scales(p, scales_.get<float>())} {
   if (kernel == nullptr) return;
   std::string reason;
   const Variant* const variant = find_variant(*kernel, p, gpu().limits.sm, &reason);
@@ -113,8 +117,9 @@ DeviceCase::DeviceCase(const Kernel* kernel, const Problem& p, std::optional<int
 
 void DeviceCase::upload_inputs(const HostCase& host) {
   snapshot_ = {encode(problem_.dtype, host.q), encode(problem_.dtype, host.k),
-               encode(problem_.dtype, host.v)};
+               encode(problem_.dtype, host.v), encode(DType::fp32, scales_of(host))};
   for (std::size_t i = 0; i < inputs_.size(); ++i) upload(inputs_[i].get(), snapshot_[i]);
+  upload(scales_.get(), snapshot_[3]);
 }
 
 void DeviceCase::upload_outputs(const HostCase& host) {
@@ -123,7 +128,7 @@ void DeviceCase::upload_outputs(const HostCase& host) {
 }
 
 void DeviceCase::make_inputs(std::uint64_t seed) {
-  fill_inputs(problem_, seed, inputs_[0].get(), inputs_[1].get(), inputs_[2].get(), gpu().stream);
+  fill_inputs(problem_, seed, tensors_, gpu().stream);
   snapshot_ = download_inputs();
 }
 
@@ -154,15 +159,25 @@ std::vector<std::byte> DeviceCase::output_bytes() const {
 std::int64_t DeviceCase::input_bytes() const {
   std::size_t sum = 0;
   for (const DeviceBuffer& input : inputs_) sum += input.bytes();
+  sum += scales_.bytes();
   return static_cast<std::int64_t>(sum);
 }
 
-std::array<std::vector<std::byte>, 3> DeviceCase::download_inputs() const {
-  std::array<std::vector<std::byte>, 3> bytes;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
+std::array<std::vector<std::byte>, 4> DeviceCase::download_inputs() const {
+  std::array<std::vector<std::byte>, 4> bytes;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
     bytes[i] = download(inputs_[i].get(), inputs_[i].bytes());
   }
+  bytes[3] = download(scales_.get(), scales_.bytes());
   return bytes;
+}
+
+std::vector<float> scales_of(const HostCase& host) {
+  std::vector<float> scales;
+  for (const auto* part : {&host.q_scale, &host.k_scale, &host.v_log2, &host.v_scale}) {
+    scales.insert(scales.end(), part->begin(), part->end());
+  }
+  return scales;
 }
 
 std::vector<std::byte> encode(DType dtype, const std::vector<float>& values) {

@@ -49,22 +49,27 @@ class DeviceCase {
   void run(int poison = 0xFF);
 
   void download_outputs(HostCase& host) const;
-  std::vector<std::byte> output_bytes() const;                                       // O, then LSE
-  const std::array<std::vector<std::byte>, 3>& inputs() const { return snapshot_; }  // Q, K, V
+  std::vector<std::byte> output_bytes() const;  // O, then LSE
+  // Q, K, V, and the scales of e4m3, as place_scales() has them.
+  const std::array<std::vector<std::byte>, 4>& inputs() const { return snapshot_; }
   std::int64_t input_bytes() const;
   const Tensors& tensors() const { return tensors_; }
   const Launch& launch() const { return prepared_.launch; }
 
  private:
-  std::array<std::vector<std::byte>, 3> download_inputs() const;
+  std::array<std::vector<std::byte>, 4> download_inputs() const;
 
   Problem problem_;
   std::array<DeviceBuffer, 3> inputs_;
+  DeviceBuffer scales_;
   GuardedBuffer o_, lse_, workspace_;
   Tensors tensors_;
   Prepared prepared_;
-  std::array<std::vector<std::byte>, 3> snapshot_;
+  std::array<std::vector<std::byte>, 4> snapshot_;
 };
+
+// The scales of e4m3, as place_scales() has them.
+std::vector<float> scales_of(const HostCase& host);
 
 // `values` as they lie in memory in `dtype`, and back.
 std::vector<std::byte> encode(DType dtype, const std::vector<float>& values);

@@ -33,6 +33,7 @@ void expect_same_inputs(const Problem& p) {
   EXPECT_TRUE(device.inputs()[0] == encode(p.dtype, host.q)) << "Q";
   EXPECT_TRUE(device.inputs()[1] == encode(p.dtype, host.k)) << "K";
   EXPECT_TRUE(device.inputs()[2] == encode(p.dtype, host.v)) << "V";
+  EXPECT_TRUE(device.inputs()[3] == encode(DType::fp32, scales_of(host))) << "scales";
 }
 
 TEST(GpuVerify, SmallInputsAreThoseOfTheCpuToTheBit) {
@@ -52,6 +53,21 @@ TEST(GpuVerify, SmallInputsAreThoseOfTheCpuToTheBit) {
   }
 }
 
+TEST(GpuVerify, SmallInputsOfE4m3AreThoseOfTheCpuInEveryMode) {
+  for (const char* scale : {"", "head", "tensor"}) {
+    for (const char* hadamard : {"", "on"}) {
+      Problem p = small_problem(DType::e4m3);
+      p.headdim = 128;
+      p.seqlen_q = 130;
+      p.seqlen_kv = 400;
+      p.distribution = Distribution::outlier;
+      if (*scale != '\0') p.options["scale"] = scale;
+      if (*hadamard != '\0') p.options["hadamard"] = hadamard;
+      expect_same_inputs(p);
+    }
+  }
+}
+
 struct Verdicts {
   VerifyResult cpu, gpu;
 };
@@ -65,7 +81,9 @@ Verdicts judge_ones(const Problem& p) {
   DeviceCase device(nullptr, p);
   device.upload_inputs(host);
   device.upload_outputs(host);
-  return {verify_on_host(p, host.tensors(), o_elements(p), kSeed),
+  const HostTensors real = host.real_tensors();
+  return {verify_on_host(p, host.tensors(), o_elements(p), kSeed,
+                         p.dtype == DType::e4m3 ? &real : nullptr),
           verify_on_gpu(p, kSeed, device.tensors(), gpu().stream)};
 }
 
@@ -90,6 +108,11 @@ TEST(GpuVerify, SmallReferenceIsThatOfTheCpuToTwelveDigits) {
       EXPECT_NEAR(*gpu.max_abs_err, *cpu.max_abs_err, 1e-12 * *cpu.max_abs_err);
       EXPECT_NEAR(*gpu.rms_err, *cpu.rms_err, 1e-12 * *cpu.rms_err);
       EXPECT_NEAR(*gpu.rel_err, *cpu.rel_err, 1e-12 * *cpu.rel_err);
+      ASSERT_EQ(gpu.unquantized_rms_err.has_value(), dtype == DType::e4m3);
+      if (dtype == DType::e4m3) {
+        EXPECT_NEAR(*gpu.unquantized_rms_err, *cpu.unquantized_rms_err,
+                    1e-12 * *cpu.unquantized_rms_err);
+      }
       // The tolerances come from the emulations. In fp32 these have no rounding points but those of
       // the sums, whose order differs.
       if (dtype == DType::fp32) continue;

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <vector>
 
+#include "common/hopper/combine.cuh"
 #include "common/hopper/forward.cuh"
 #include "common/hopper/running_maximum.cuh"
 #include "rf/softmax.cuh"
@@ -16,6 +17,7 @@ struct Entry {
   hopper::Config config;
   DType dtype;
   const void* kernel;
+  const void* combine;  // with `split`
 };
 
 std::vector<Entry>& entries() {
@@ -29,11 +31,18 @@ __global__ void __launch_bounds__(Tile::kConfig.threads(), 1)
   hopper::forward<T, Tile::kConfig, Softmax>(args);
 }
 
+template <class T>
+__global__ void __launch_bounds__(32 * hopper::kCombineWarps)
+    lab_combine(const __grid_constant__ hopper::Arguments args) {
+  hopper::combine<T>(args);
+}
+
 template <DType kDType, class Tile, class Softmax>
 struct Entered {
   explicit Entered(const char* name) {
     entries().push_back({name, Tile::kConfig, kDType,
-                         reinterpret_cast<const void*>(lab_fwd<Element<kDType>, Tile, Softmax>)});
+                         reinterpret_cast<const void*>(lab_fwd<Element<kDType>, Tile, Softmax>),
+                         reinterpret_cast<const void*>(lab_combine<Element<kDType>>)});
   }
 };
 
@@ -44,7 +53,7 @@ template <DType kDType>
 using Wary = rf::Softmax<Element<kDType>, true>;
 
 // name, dtype, softmax, then head dim, warpgroups, keys, blocks a stage, stages, early release, Q
-// in registers
+// in registers, keys split, heads packed
 #define LAB(name, dtype, softmax, ...)                    \
   struct Tile_##name {                                    \
     static constexpr hopper::Config kConfig{__VA_ARGS__}; \
@@ -63,6 +72,17 @@ LAB(d128_2x96_lazy_q, bf16, Lazy<DType::bf16>, 128, 2, 96, 1, 2, false, true);
 LAB(d128_2x128_lazy_q, bf16, Lazy<DType::bf16>, 128, 2, 64, 2, 2, false, true);
 LAB(d128_3x64_lazy_fp16, fp16, Lazy<DType::fp16>, 128, 3, 64, 1, 4, false, false);
 LAB(d256_2x64_maximum, bf16, Maximum, 256, 2, 64, 1, 2, true, false);
+LAB(d64_4x128_maximum_split, bf16, Maximum, 64, 4, 64, 2, 4, false, false, true);
+LAB(d128_3x128_maximum_split, bf16, Maximum, 128, 3, 64, 2, 2, false, false, true);
+LAB(d128_3x64_lazy_split, bf16, Lazy<DType::bf16>, 128, 3, 64, 1, 4, false, false, true);
+LAB(d128_3x64_lazy_fp16_split, fp16, Lazy<DType::fp16>, 128, 3, 64, 1, 4, false, false, true);
+LAB(d256_2x64_maximum_split, bf16, Maximum, 256, 2, 64, 1, 2, true, false, true);
+LAB(d64_4x128_maximum_split_pack, bf16, Maximum, 64, 4, 64, 2, 4, false, false, true, true);
+LAB(d128_3x128_maximum_pack, bf16, Maximum, 128, 3, 64, 2, 2, false, false, false, true);
+LAB(d128_3x128_maximum_split_pack, bf16, Maximum, 128, 3, 64, 2, 2, false, false, true, true);
+LAB(d128_3x64_lazy_split_pack, bf16, Lazy<DType::bf16>, 128, 3, 64, 1, 4, false, false, true, true);
+LAB(d256_2x64_maximum_pack, bf16, Maximum, 256, 2, 64, 1, 2, true, false, false, true);
+LAB(d256_2x64_maximum_split_pack, bf16, Maximum, 256, 2, 64, 1, 2, true, false, true, true);
 #undef LAB
 
 Mask mask_of(int kind, int top_left, int left, int right) {
@@ -88,11 +108,19 @@ int lab_fp16(int i) {
   return rooflash::entries()[static_cast<std::size_t>(i)].dtype == rooflash::DType::fp16 ? 1 : 0;
 }
 
+int lab_split(int i) {
+  return rooflash::entries()[static_cast<std::size_t>(i)].config.split ? 1 : 0;
+}
+
+int lab_pack(int i) {
+  return rooflash::entries()[static_cast<std::size_t>(i)].config.pack ? 1 : 0;
+}
+
 // A launch on tensors as kernel.hpp has them; nullptr, with the reason on standard error, where it
-// cannot be made. `mask`: 0 none, 1 causal, 2 window.
+// cannot be made. `mask`: 0 none, 1 causal, 2 window. `splits`: 0 as many as the schedule asks for.
 void* lab_prepare(int i, const void* q, const void* k, const void* v, void* o, float* lse,
                   int batch, int seqlen_q, int seqlen_kv, int heads_q, int heads_kv, int headdim,
-                  int headdim_v, int mask, int top_left, int left, int right) {
+                  int headdim_v, int mask, int top_left, int left, int right, int splits) {
   using namespace rooflash;
   try {
     const Entry& entry = entries()[static_cast<std::size_t>(i)];
@@ -108,8 +136,13 @@ void* lab_prepare(int i, const void* q, const void* k, const void* v, void* o, f
     p.mask = mask_of(mask, top_left, left, right);
     DeviceLimits device;
     cudaDeviceGetAttribute(&device.sm_count, cudaDevAttrMultiProcessorCount, 0);
-    return new Prepared(hopper::prepare(entry.kernel, entry.config, p,
-                                        {.q = q, .k = k, .v = v, .o = o, .lse = lse}, device));
+    const hopper::Config& config = entry.config;
+    if (splits == 0) {
+      splits = hopper::splits_for(p, config, device.sm_count);
+    }
+    return new Prepared(hopper::prepare(entry.kernel, config, p,
+                                        {.q = q, .k = k, .v = v, .o = o, .lse = lse}, device,
+                                        {splits, entry.combine}));
   } catch (const std::exception& error) {
     std::cerr << "hopper_lab: " << error.what() << "\n";
     return nullptr;

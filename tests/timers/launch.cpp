@@ -52,10 +52,10 @@ extern "C" void* rooflash_prepare(const char* name, long batch, long heads, long
       result->workspace = buffer(kernel->workspace_bytes(p), 1);
     }
     DeviceStream stream(0);
-    fill_inputs(p, 1, result->q.get(), result->k.get(), result->v.get(), stream);
-    stream.synchronize();
     const Tensors tensors{result->q.get(), result->k.get(),          result->v.get(),
                           result->o.get(), result->lse.get<float>(), result->workspace.get()};
+    fill_inputs(p, 1, tensors, stream);
+    stream.synchronize();
     result->prepared = find_prepare(*kernel, *variant)(p, tensors, limits);
     return result;
   } catch (const std::exception& error) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -28,39 +30,78 @@ Encode find_encode() {
   return reinterpret_cast<Encode>(function);
 }
 
+// Sizes, box and steps in bytes of a tensor's dimensions, innermost first.
+struct Dimension {
+  std::int64_t size;
+  std::int64_t stride_bytes;
+  int box;
+};
+
 CUtensorMapDataType type_of(DType dtype) {
   if (dtype == DType::e4m3) return CU_TENSOR_MAP_DATA_TYPE_UINT8;
   return dtype == DType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 }
 
-}  // namespace
-
-CUtensorMap tensor_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
-                       std::int64_t heads, std::int64_t width, Box box) {
+// Rows of a box are 128 or 64 bytes, with the swizzle of that width. What lies outside the tensor
+// is read as zeros and not written.
+template <std::size_t kRank>
+CUtensorMap tensor_map(DType dtype, const void* data,
+                       const std::array<Dimension, kRank>& dimensions) {
   static const Encode encode = find_encode();
-  const auto size = [](std::int64_t value) { return static_cast<cuuint64_t>(value); };
-  const std::array<cuuint64_t, 4> sizes{size(width), size(heads), size(seqlen), size(batch)};
-  const std::int64_t row_bytes = width * size_bytes(dtype);
-  const std::array<cuuint64_t, 3> strides_bytes{size(row_bytes), size(heads * row_bytes),
-                                                size(seqlen * heads * row_bytes)};
-  const std::array<cuuint32_t, 4> sizes_of_box{static_cast<cuuint32_t>(box.columns), 1,
-                                               static_cast<cuuint32_t>(box.rows), 1};
-  const bool wide = box.columns * size_bytes(dtype) == 128;
-  const std::array<cuuint32_t, 4> steps{1, 1, 1, 1};
+  std::array<cuuint64_t, kRank> sizes{};
+  std::array<cuuint64_t, kRank> strides_bytes{};  // the innermost is not asked for
+  std::array<cuuint32_t, kRank> box{};
+  std::array<cuuint32_t, kRank> steps{};
+  std::string text;
+  for (std::size_t i = 0; i < kRank; ++i) {
+    sizes[i] = static_cast<cuuint64_t>(dimensions[i].size);
+    strides_bytes[i] = static_cast<cuuint64_t>(dimensions[i].stride_bytes);
+    box[i] = static_cast<cuuint32_t>(dimensions[i].box);
+    steps[i] = 1;
+    text = std::to_string(dimensions[i].size) + (i > 0 ? " x " + text : "");
+  }
   CUtensorMap map{};
+  const bool wide = dimensions[0].box * size_bytes(dtype) == 128;
   const CUresult result =
-      encode(&map, type_of(dtype), 4, const_cast<void*>(data), sizes.data(), strides_bytes.data(),
-             sizes_of_box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+      encode(&map, type_of(dtype), kRank, const_cast<void*>(data), sizes.data(),
+             strides_bytes.data() + 1, box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
              wide ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
-    throw Error(ExitCode::incomplete,
-                "cuTensorMapEncodeTiled refuses a tensor of " + std::to_string(batch) + " x " +
-                    std::to_string(seqlen) + " x " + std::to_string(heads) + " x " +
-                    std::to_string(width) + ": error " + std::to_string(result));
+    throw Error(ExitCode::incomplete, "cuTensorMapEncodeTiled refuses a tensor of " + text +
+                                          ": error " + std::to_string(result));
   }
   return map;
 }
+
+}  // namespace
+
+CUtensorMap rows_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
+                     std::int64_t heads, std::int64_t width, int box_rows, int box_columns) {
+  const std::int64_t bytes = size_bytes(dtype);
+  return tensor_map<4>(dtype, data,
+                       {{{width, bytes, box_columns},
+                         {heads, width * bytes, 1},
+                         {seqlen, heads * width * bytes, box_rows},
+                         {batch, seqlen * heads * width * bytes, 1}}});
+}
+
+namespace {
+
+// Of the same tensor in boxes of `box_rows` rows of a query tile with `pack`, of which `group` are
+// a query's: a box has those of some queries, or some of a query's.
+CUtensorMap packed_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
+                       std::int64_t heads, std::int64_t group, std::int64_t width, int box_rows) {
+  const int members = static_cast<int>(std::min<std::int64_t>(group, box_rows));
+  return tensor_map<5>(dtype, data,
+                       {{{width, 2, 64},
+                         {group, width * 2, members},
+                         {heads / group, group * width * 2, 1},
+                         {seqlen, heads * width * 2, box_rows / members},
+                         {batch, seqlen * heads * width * 2, 1}}});
+}
+
+}  // namespace
 
 std::shared_ptr<Counters> make_counters() {
   void* memory = nullptr;
@@ -75,29 +116,112 @@ std::shared_ptr<Counters> make_counters() {
 
 namespace {
 
+// Memory for the parts' O and LSE.
+std::shared_ptr<float> make_parts(std::int64_t bytes) {
+  void* memory = nullptr;
+  if (cudaMalloc(&memory, static_cast<std::size_t>(bytes)) != cudaSuccess) {
+    (void)cudaGetLastError();
+    throw Error(ExitCode::incomplete, "no memory for O and LSE of parts of the keys, " +
+                                          std::to_string(bytes) + " bytes");
+  }
+  return {static_cast<float*>(memory), [](float* parts) { cudaFree(parts); }};
+}
+
+// A warpgroup's rows are those of whole queries, and rows are counted in 32 bits.
+void check_packing(const Problem& p) {
+  const std::int64_t group = p.heads_q / p.heads_kv;
+  if (!std::has_single_bit(static_cast<std::uint64_t>(group)) || group > kWarpgroupRows) {
+    throw UnsupportedError("tiles hold 1, 2, 4 ... 64 heads of a KV head, not " +
+                           std::to_string(group));
+  }
+  if (p.seqlen_q * group > std::int64_t{1} << 29) {
+    throw UnsupportedError("tiles hold at most 2^29 queries times heads of a KV head");
+  }
+}
+
 // Tensor maps for `config`'s boxes and the order of the tiles.
 Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
                          Counters* counters, int sm_count) {
-  const auto map = [&](const void* data, std::int64_t seqlen, std::int64_t heads,
-                       std::int64_t width, int box_rows) {
-    return tensor_map(p.dtype, data, p.batch, seqlen, heads, width, Box{64, box_rows});
+  const std::int64_t packed = packed_heads(p, config);
+  const auto keys = [&](const void* data, std::int64_t width) {
+    return rows_map(p.dtype, data, p.batch, p.seqlen_kv, p.heads_kv, width, config.stage_keys());
+  };
+  const auto queries = [&](const void* data, std::int64_t width, int box_rows) {
+    return config.pack
+               ? packed_map(p.dtype, data, p.batch, p.seqlen_q, p.heads_q, packed, width, box_rows)
+               : rows_map(p.dtype, data, p.batch, p.seqlen_q, p.heads_q, width, box_rows);
   };
   Arguments args{};
-  args.q = map(t.q, p.seqlen_q, p.heads_q, p.headdim, 64);
-  args.k = map(t.k, p.seqlen_kv, p.heads_kv, p.headdim, config.stage_keys());
-  args.v = map(t.v, p.seqlen_kv, p.heads_kv, p.headdim_v, config.stage_keys());
-  args.o = map(t.o, p.seqlen_q, p.heads_q, p.headdim_v, config.o_rows());
+  args.q = queries(t.q, p.headdim, kWarpgroupRows);
+  args.k = keys(t.k, p.headdim);
+  args.v = keys(t.v, p.headdim_v);
+  args.o = queries(t.o, p.headdim_v, config.o_rows());
+  args.group_log2 = std::countr_zero(static_cast<std::uint64_t>(packed));
   args.problem = forward_arguments(p, t);
   args.band_first = static_cast<int>(args.problem.band.first);
   args.band_last = static_cast<int>(args.problem.band.last);
-  args.schedule = schedule_for(p, config.block_m(), sm_count);
+  args.schedule = schedule_for(p, config.block_m(), sm_count, packed);
   args.counters = counters;
   return args;
 }
 
+void launch(const void* kernel, int ctas, int threads, int smem_bytes, void* args,
+            CUstream_st* stream) {
+  void* arguments[] = {args};
+  check_launch(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(ctas)),
+                                dim3(static_cast<unsigned>(threads)), arguments,
+                                static_cast<std::size_t>(smem_bytes), stream),
+               "launching a kernel of the Hopper pipeline");
+}
+
 }  // namespace
 
-Prepared prepare_persistent(const void* kernel, int threads, std::int64_t smem_bytes, int tiles,
+Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
+                 const DeviceLimits& device, const Splitting& splitting) {
+#ifndef ROOFLASH_SM90A
+  throw NotBuiltError(
+      "this build holds no code for sm_90a (configure with 90a among ROOFLASH_ARCHITECTURES)");
+#endif
+  const int splits = config.split ? splitting.count : 1;
+  if (splits < 1 || splits > kMostSplits) {
+    throw Error(ExitCode::incomplete, "keys are not cut into " + std::to_string(splits) +
+                                          " parts, at most " + std::to_string(kMostSplits));
+  }
+  if (config.pack) check_packing(p);
+  const std::shared_ptr<Counters> counters = make_counters();
+  Arguments args = make_arguments(p, t, config, counters.get(), device.sm_count);
+  const std::int64_t works = std::int64_t{args.schedule.tiles()} * splits;
+  if (works > std::numeric_limits<int>::max()) {
+    throw Error(ExitCode::incomplete, std::to_string(works) + " parts of query tiles are too many");
+  }
+  std::int64_t parts_bytes = 0;
+  std::shared_ptr<float> parts;
+  args.parts = {splits, lse_elements(p), nullptr, nullptr};
+  if (config.split) {
+    const std::int64_t o_floats = splits * o_elements(p);
+    parts_bytes = (o_floats + splits * lse_elements(p)) * 4;
+    parts = make_parts(parts_bytes);
+    args.parts.o = parts.get();
+    args.parts.lse = parts.get() + o_floats;
+  }
+  const int grid = static_cast<int>(std::min<std::int64_t>(works, device.sm_count));
+  // Rows beyond come to the same CTAs.
+  const int combine_grid = static_cast<int>(std::min<std::int64_t>(args.parts.rows, 1 << 20));
+  const Resources resources =
+      prepare_kernel(kernel, config.threads(), config.smem_bytes(), grid, device.sm_count);
+  return {.launch =
+              [=, combine = splitting.combine, counters = counters,
+               parts = parts](CUstream_st* stream) mutable {
+                launch(kernel, grid, config.threads(), config.smem_bytes(), &args, stream);
+                if (config.split) {
+                  launch(combine, combine_grid, 32 * kCombineWarps, 0, &args, stream);
+                }
+              },
+          .resources = resources,
+          .workspace_bytes = parts_bytes + static_cast<std::int64_t>(sizeof(Counters))};
+}
+
+Prepared prepare_persistent(const void* kernel, int threads, int smem_bytes, int tiles,
                             const DeviceLimits& device, std::shared_ptr<void> args,
                             std::shared_ptr<Counters> counters) {
 #ifndef ROOFLASH_SM90A
@@ -108,23 +232,10 @@ Prepared prepare_persistent(const void* kernel, int threads, std::int64_t smem_b
   const Resources resources = prepare_kernel(kernel, threads, smem_bytes, grid, device.sm_count);
   return {.launch =
               [kernel, threads, smem_bytes, grid, args, counters](CUstream_st* stream) {
-                void* arguments[] = {args.get()};
-                check_launch(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(grid)),
-                                              dim3(static_cast<unsigned>(threads)), arguments,
-                                              static_cast<std::size_t>(smem_bytes), stream),
-                             "launching a kernel of the Hopper pipeline");
+                launch(kernel, grid, threads, smem_bytes, args.get(), stream);
               },
           .resources = resources,
           .workspace_bytes = sizeof(Counters)};
-}
-
-Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
-                 const DeviceLimits& device) {
-  const std::shared_ptr<Counters> counters = make_counters();
-  const auto args =
-      std::make_shared<Arguments>(make_arguments(p, t, config, counters.get(), device.sm_count));
-  return prepare_persistent(kernel, config.threads(), config.smem_bytes(), args->schedule.tiles(),
-                            device, args, counters);
 }
 
 }  // namespace rooflash::hopper

@@ -9,6 +9,11 @@ inline constexpr int kWarpgroupRows = 64;  // queries of a warpgroup
 // the division takes it out. Weights reach 2^8, which fp16 holds.
 inline constexpr float kLagLog2 = 8;
 
+// With `split`: parts that the keys of a query tile are cut into, and warps that add up a row of
+// them, each every kCombineWarps-th.
+inline constexpr int kMostSplits = 128;
+inline constexpr int kCombineWarps = 4;
+
 struct Config {
   int headdim;       // of Q K^T and of P V; smaller ones are padded with zeros
   int consumers;     // warpgroups that compute, kWarpgroupRows queries each
@@ -17,17 +22,25 @@ struct Config {
   int stages;
   bool early_release;  // one tile of Q, free from its last product on; O leaves another way
   bool q_in_registers = false;  // for Q K^T, so that shared memory is read less; so far in the lab
+  // The keys of a query tile are the work of several CTAs, whose results a second kernel combines;
+  // so far in the lab.
+  bool split = false;
+  // A query tile's rows are (query, head) pairs of all heads that share a KV head, a query's heads
+  // after one another, so that K and V are read once for them; so far in the lab.
+  bool pack = false;
 
   constexpr int block_m() const { return kWarpgroupRows * consumers; }
   constexpr int threads() const { return 128 * (consumers + 1); }
   // Tiles lie in shared memory as columns of 64 elements.
   constexpr int columns() const { return (headdim + 63) / 64; }
   constexpr int q_slots() const { return early_release ? 1 : 2; }
+  // Q's slot is free from the last product with it on, not once O has left from there.
+  constexpr bool consumers_free_query() const { return early_release || split; }
   constexpr int q_bytes() const { return block_m() * columns() * 128; }
   constexpr int stage_keys() const { return block_n * stage_blocks; }
   constexpr int kv_bytes() const { return stage_keys() * columns() * 128; }
   // Of O on its way out, which else lies where Q was: two columns of each warp's rows.
-  constexpr int o_bytes() const { return early_release ? block_m() * 2 * 128 : 0; }
+  constexpr int o_bytes() const { return early_release && !split ? block_m() * 2 * 128 : 0; }
   // The tiles begin at a multiple of 1024 bytes, which the launch cannot ask for; barriers and
   // notes come behind.
   constexpr int smem_bytes() const {

@@ -203,7 +203,7 @@ class Consumer {
   }
   __device__ __forceinline__ Place read_place(int tile) const {
     const int4 words = ptx::load_shared_int4(smem_.note(tile, warpgroup()));
-    return {words.x, words.y, words.z};
+    return {words.x, words.y, words.z, words.w};
   }
   __device__ __forceinline__ Own read_own() const {
     const int4 words = ptx::load_shared_int4(smem_.note(tile_, warpgroup()) + 16);
@@ -357,11 +357,33 @@ class Consumer {
     const Own own = read_own();
     if (block_ < own.whole_begin || block_ >= own.whole_end) {
       const int first_row = read_place(tile_).first_row;
-      const RowBand band{first_row + args_.band_first, first_row + args_.band_last + 1};
-      apply_mask(s_, band, args_.problem.seqlen_kv, warp() * 16 + (lane() >> 2),
-                 block_ * kBlockN + 2 * (lane() & 3));
+      if constexpr (kConfig.pack) {
+        hide_keys(first_row);
+      } else {
+        const RowBand band{first_row + args_.band_first, first_row + args_.band_last + 1};
+        apply_mask(s_, band, args_.problem.seqlen_kv, warp() * 16 + (lane() >> 2),
+                   block_ * kBlockN + 2 * (lane() & 3));
+      }
     }
     softmax_.exact(s_, args_.problem.scale_log2);
+  }
+  // apply_mask with `pack`, where rows of a query are alike.
+  __device__ __forceinline__ void hide_keys(int first_row) {
+    const int key = block_ * kBlockN + 2 * (lane() & 3);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int query = (first_row + warp() * 16 + r * 8 + (lane() >> 2)) >> args_.group_log2;
+      const int begin = query + args_.band_first - key;
+      const int end = min(query + args_.band_last + 1, args_.problem.seqlen_kv) - key;
+#pragma unroll
+      for (int n = 0; n < kBlockN / 8; ++n) {
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const int column = n * 8 + c;
+          if (column < begin || column >= end) s_.at[0][n][2 * r + c] = -INFINITY;
+        }
+      }
+    }
   }
   __device__ __forceinline__ void round_weights() {
 #pragma unroll
@@ -377,26 +399,31 @@ class Consumer {
 
   // Q's last product is done: with one slot it is loaded anew at once.
   __device__ __forceinline__ void release_query() {
-    if constexpr (kConfig.early_release) {
+    if constexpr (kConfig.consumers_free_query()) {
       __syncwarp();
-      release(smem_.q_empty(0));
+      release(smem_.q_empty(Slots::at(tile_)));
     }
   }
 
-  // O divided by the row sums, and LSE.
+  // O divided by the row sums, and LSE. With `split` both leave from here.
   __device__ __forceinline__ void normalise() {
     const ForwardArguments& p = args_.problem;
     const Place place = read_place(tile_);
-    const std::int64_t head = static_cast<std::int64_t>(place.batch) * p.heads_q + place.head;
+    const int shift = row_shift<kConfig>(args_);
+    const std::int64_t head =
+        static_cast<std::int64_t>(place.batch) * p.heads_q + (place.head << shift);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float sum = softmax_.rows.sum[0][r];
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
       sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
       const int row = place.first_row + warp() * 16 + r * 8 + (lane() >> 2);
-      if (lane() % 4 == 0 && row < p.seqlen_q) {
+      const int query = row >> shift;
+      const int member = row & ((1 << shift) - 1);
+      float* const lse = kConfig.split ? part_of_lse(place) : p.tensors.lse;
+      if (lane() % 4 == 0 && query < p.seqlen_q) {
         // Without keys the sum is 0 and its logarithm -inf.
-        p.tensors.lse[head * p.seqlen_q + row] =
+        lse[(head + member) * p.seqlen_q + query] =
             (softmax_.rows.max[0][r] + __log2f(sum)) * std::numbers::ln2_v<float>;
       }
       const float inverse = sum == 0.0F ? 0.0F : __fdividef(1.0F, sum);
@@ -405,16 +432,35 @@ class Consumer {
         o_.at[0][n][2 * r] *= inverse;
         o_.at[0][n][2 * r + 1] *= inverse;
       }
+      if constexpr (kConfig.split) {
+        if (query < p.seqlen_q) store_row(r, place, (head + member) * p.seqlen_q + query);
+      }
     }
+    if constexpr (!kConfig.split) {
 #pragma unroll
-    for (int k = 0; k < kConfig.headdim / 16; ++k) pack_weights<T>(rounded_[k], o_, k);
+      for (int k = 0; k < kConfig.headdim / 16; ++k) pack_weights<T>(rounded_[k], o_, k);
+    }
+  }
+  __device__ __forceinline__ float* part_of_lse(const Place& place) const {
+    return args_.parts.lse + place.part * args_.parts.rows;
+  }
+  // What a thread has of O's row `row` of the part; each sector that a warp stores to it fills.
+  __device__ __forceinline__ void store_row(int r, const Place& place, std::int64_t row) const {
+    const int headdim = args_.problem.headdim_v;
+    float* const target =
+        args_.parts.o + (place.part * args_.parts.rows + row) * headdim + 2 * (lane() & 3);
+#pragma unroll
+    for (int n = 0; n < kConfig.headdim / 8; ++n) {
+      if (8 * n >= headdim) break;
+      *reinterpret_cast<float2*>(target + 8 * n) = {o_.at[0][n][2 * r], o_.at[0][n][2 * r + 1]};
+    }
   }
 
   // Hands on O of the tile before. With early release in two parts of 128 columns, of which a
   // warp's shared memory holds one at a time; else there is the first alone.
   template <int kPart>
   __device__ __forceinline__ void store_last() {
-    if (tile_ == 0 || (!kConfig.early_release && kPart == 1)) return;
+    if (kConfig.split || tile_ == 0 || (!kConfig.early_release && kPart == 1)) return;
     const Place place = read_place(tile_ - 1);
     const int warp_row = place.first_row + warp() * 16;
     const std::uint32_t lane_offset = TileLayout<64>::rows_first(lane(), 0);
@@ -435,7 +481,8 @@ class Consumer {
       if (leads()) {
 #pragma unroll
         for (int column = 0; column < 2; ++column) {
-          ptx::tma_store(&args_.o, {64 * (2 * kPart + column), place.head, warp_row, place.batch},
+          ptx::tma_store(&args_.o,
+                         corner<kConfig>(args_, place, warp_row, 64 * (2 * kPart + column)),
                          staged + static_cast<std::uint32_t>(column * 16 * kRowBytes));
         }
         ptx::tma_store_commit();

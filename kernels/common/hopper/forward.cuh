@@ -6,6 +6,8 @@
 //   load        loads K and V, key blocks from last to first, through rings of stages
 //   compute     the Consumers
 //   store       writes O, which the consumers leave where Q was
+// With `split` a tile's keys are cut into parts, each the work of a CTA; consumers store O and LSE
+// of a part, in fp32, and another kernel combines them (combine.cuh).
 // In each step a warpgroup issues the scores of a key block together with P V of the block before,
 // and makes weights of the scores while P V runs.
 //
@@ -33,7 +35,7 @@ __device__ __forceinline__ void forward(const Arguments& args) {
     ptx::tma_prefetch(&args.q);
     ptx::tma_prefetch(&args.k);
     ptx::tma_prefetch(&args.v);
-    ptx::tma_prefetch(&args.o);
+    if constexpr (!kConfig.split) ptx::tma_prefetch(&args.o);
   }
   __syncthreads();
   if (threadIdx.x < 128) {
@@ -42,7 +44,7 @@ __device__ __forceinline__ void forward(const Arguments& args) {
       plan(args, smem);
     } else if (threadIdx.x == 32) {
       load(args, smem);
-    } else if (threadIdx.x == 64 && !kConfig.early_release) {
+    } else if (threadIdx.x == 64 && !kConfig.consumers_free_query()) {
       store(args, smem);
     }
   } else {

@@ -28,16 +28,26 @@ std::int64_t needed_bytes(const Problem& p, const Config& config, Tile tile) {
 }
 
 // As on an H200; the order changes nothing of what a tile reads and writes.
-Schedule schedule_of(const Problem& p, Tile tile) {
+Schedule schedule_of(const Problem& p, Tile tile, const Config& config) {
   constexpr int kSmCount = 132;
-  return schedule_for(p, tile.block_q, kSmCount);
+  return schedule_for(p, tile.block_q, kSmCount, packed_heads(p, config));
 }
 
-KeyBlocks blocks_of(const Problem& p, std::int64_t first_row, std::int64_t rows,
-                    std::int64_t block_kv) {
-  if (first_row >= p.seqlen_q) return {};
-  return key_blocks(band_of(p), first_row, std::min(rows, p.seqlen_q - first_row), p.seqlen_kv,
-                    block_kv);
+// Of a query tile's keys, as `plan` notes them: the stages of a part, and the blocks of a warpgroup
+// among them.
+KeyBlocks stages_of(const Problem& p, std::int64_t first_row, Tile tile, const Config& config,
+                    std::int64_t part, std::int64_t splits) {
+  const KeyBlocks all = blocks_of_rows(p, packed_heads(p, config), first_row, tile.block_q,
+                                       tile.block_kv * config.stage_blocks);
+  return {part_begin(all.begin, all.end, part, splits),
+          part_begin(all.begin, all.end, part + 1, splits), all.whole_begin, all.whole_end};
+}
+KeyBlocks own_blocks(const Problem& p, std::int64_t first_row, std::int64_t rows, Tile tile,
+                     const Config& config, const KeyBlocks& stages) {
+  KeyBlocks own = blocks_of_rows(p, packed_heads(p, config), first_row, rows, tile.block_kv);
+  own.begin = std::max(own.begin, stages.begin * config.stage_blocks);
+  own.end = std::max(std::min(own.end, stages.end * config.stage_blocks), own.begin);
+  return own;
 }
 
 // Rows of `most` from `first` on that exist.
@@ -77,10 +87,11 @@ struct Warp {
   }
 };
 
-void apply_mask(const Problem& p, Warp& warp, std::int64_t first_row, std::int64_t first_key) {
+void apply_mask(const Problem& p, Warp& warp, std::int64_t packed, std::int64_t first_row,
+                std::int64_t first_key) {
   for (std::size_t r = 0; r < warp.rows.size(); ++r) {
     const auto row = static_cast<std::int64_t>(r);
-    const KeyRange keys = visible_keys(p, first_row + row);
+    const KeyRange keys = visible_keys(p, (first_row + row) / packed);
     for (std::int64_t c = 0; c < warp.s.cols(); ++c) {
       const std::int64_t key = first_key + c;
       if (key < keys.begin || key >= keys.end) warp.s.at(row, c) = kMinusInfinity;
@@ -112,8 +123,17 @@ void normalise(Warp& warp) {
 class Forward {
  public:
   Forward(const Problem& problem, const HostTensors& tensors, Tile tile, const Config& config,
-          const Softmax& softmax, TwoLevelMemory& memory)
-      : p_(problem), t_(tensors), tile_(tile), config_(config), softmax_(softmax), memory_(memory) {
+          const Softmax& softmax, TwoLevelMemory& memory, std::int64_t splits)
+      : p_(problem),
+        t_(tensors),
+        tile_(tile),
+        config_(config),
+        softmax_(softmax),
+        memory_(memory),
+        splits_(splits),
+        packed_(packed_heads(problem, config)),
+        row_(memory, 1, config.headdim, kInRegisters),
+        lse_(memory, 1, 1, kInRegisters) {
     const std::int64_t bytes = size_bytes(p_.dtype);
     for (std::int64_t place = 0; place < tile_.block_q; place += kWarpRows) {
       warps_.emplace_back(memory_, place, tile_, config_, bytes);
@@ -125,20 +145,32 @@ class Forward {
   }
 
   ForwardCounts run() {
-    const Schedule schedule = schedule_of(p_, tile_);
-    for (int i = 0; i < schedule.tiles(); ++i) {
-      const Work work = schedule.work(i);
-      query_tile(work.head / p_.heads_q, work.head % p_.heads_q, work.query_block * tile_.block_q);
+    if (config_.split) {
+      o_parts_ = memory_.allocate_slow(splits_ * o_elements(p_), DType::fp32);
+      lse_parts_ = memory_.allocate_slow(splits_ * lse_elements(p_), DType::fp32);
+    }
+    const Schedule schedule = schedule_of(p_, tile_, config_);
+    const std::int64_t heads = p_.heads_q / packed_;
+    for (part_ = 0; part_ < splits_; ++part_) {
+      for (int i = 0; i < schedule.tiles(); ++i) {
+        const Work work = schedule.work(i);
+        query_tile(work.head / heads, work.head % heads, work.query_block * tile_.block_q);
+      }
+    }
+    if (config_.split) {
+      for (std::int64_t row = 0; row < lse_elements(p_); ++row) combine(row);
+      memory_.release_slow(splits_ * o_elements(p_), DType::fp32);
+      memory_.release_slow(splits_ * lse_elements(p_), DType::fp32);
     }
     return counts_;
   }
 
  private:
+  // `head` of the tile: with `pack` of K and V.
   void query_tile(std::int64_t batch, std::int64_t head, std::int64_t first_row) {
-    const std::int64_t head_kv = head / (p_.heads_q / p_.heads_kv);
-    for (Warp& warp : warps_) begin(warp, batch, head, first_row);
-    const KeyBlocks stages =
-        blocks_of(p_, first_row, tile_.block_q, tile_.block_kv * config_.stage_blocks);
+    const std::int64_t head_kv = head * packed_ / (p_.heads_q / p_.heads_kv);
+    const KeyBlocks stages = stages_of(p_, first_row, tile_, config_, part_, splits_);
+    for (Warp& warp : warps_) begin(warp, batch, head, first_row, stages);
     for (std::int64_t stage = stages.end; stage-- > stages.begin;) {
       load_stage(stage, batch, head_kv);
       for (int sub = config_.stage_blocks; sub-- > 0;) {
@@ -154,17 +186,24 @@ class Forward {
     for (Warp& warp : warps_) end(warp, batch, head, first_row + warp.place);
   }
 
-  void begin(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t first_row) {
+  void begin(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t first_row,
+             const KeyBlocks& stages) {
     const std::int64_t row = first_row + warp.place;
-    const std::int64_t rows = existing(row, warp.q.rows(), p_.seqlen_q);
-    memory_.load(warp.q, t_.q + row_offset(batch, row, head, p_.seqlen_q, p_.heads_q, p_.headdim),
-                 rows, p_.headdim, p_.heads_q * p_.headdim, p_.dtype);
+    const std::int64_t rows = existing(row, warp.q.rows(), p_.seqlen_q * packed_);
+    warp.q.fill(0.0F);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      memory_.load(row_,
+                   t_.q + row_offset(batch, (row + r) / packed_, head_of(head, row + r),
+                                     p_.seqlen_q, p_.heads_q, p_.headdim),
+                   1, p_.headdim, p_.headdim, p_.dtype);
+      std::copy_n(row_.row(0), row_.cols(), warp.q.row(r));
+    }
     warp.o.fill(0.0F);
     warp.rows.assign(static_cast<std::size_t>(rows), RowState{});
     const std::int64_t group_row = warpgroup_row(first_row, warp.place);
     const std::int64_t group_rows =
         std::min<std::int64_t>(kWarpgroupRows, first_row + tile_.block_q - group_row);
-    warp.own = blocks_of(p_, group_row, group_rows, tile_.block_kv);
+    warp.own = own_blocks(p_, group_row, group_rows, tile_, config_, stages);
   }
 
   void load_stage(std::int64_t stage, std::int64_t batch, std::int64_t head_kv) {
@@ -188,7 +227,7 @@ class Forward {
     const Block of_warp{warp.s, warp.rows,
                         static_cast<float>(softmax_scale(p_) * std::numbers::log2e)};
     for (std::int64_t row = 0; row < warp.s.rows(); ++row) score(warp, row, k);
-    if (warp.needs_mask(block)) apply_mask(p_, warp, first_row, block * tile_.block_kv);
+    if (warp.needs_mask(block)) apply_mask(p_, warp, packed_, first_row, block * tile_.block_kv);
     for (std::size_t r = 0; r < warp.rows.size(); ++r) {
       const auto row = static_cast<std::int64_t>(r);
       if (fast) {
@@ -207,14 +246,70 @@ class Forward {
     add_product(warp.o, warp.s, v);
   }
 
-  void end(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t row) {
+  void end(Warp& warp, std::int64_t batch, std::int64_t head, std::int64_t first_row) {
     normalise(warp);
-    const auto rows = static_cast<std::int64_t>(warp.rows.size());
-    memory_.store(warp.o,
-                  t_.o + row_offset(batch, row, head, p_.seqlen_q, p_.heads_q, p_.headdim_v), rows,
-                  p_.headdim_v, p_.heads_q * p_.headdim_v, output_dtype(p_.dtype));
-    memory_.store(warp.lse, t_.lse + (batch * p_.heads_q + head) * p_.seqlen_q + row, rows, 1, 1,
-                  DType::fp32);
+    for (std::size_t r = 0; r < warp.rows.size(); ++r) {
+      const auto place = static_cast<std::int64_t>(r);
+      const std::int64_t query = (first_row + place) / packed_;
+      const std::int64_t head_q = head_of(head, first_row + place);
+      const std::int64_t row = (batch * p_.heads_q + head_q) * p_.seqlen_q + query;
+      std::copy_n(warp.o.row(place), row_.cols(), row_.row(0));
+      lse_.at(0, 0) = warp.lse.at(place, 0);
+      if (config_.split) {
+        const std::int64_t at = part_ * lse_elements(p_) + row;
+        store_row(o_parts_.data() + at * p_.headdim_v, DType::fp32, lse_parts_.data() + at);
+      } else {
+        store_row(t_.o + row_offset(batch, query, head_q, p_.seqlen_q, p_.heads_q, p_.headdim_v),
+                  output_dtype(p_.dtype), t_.lse + row);
+      }
+    }
+  }
+
+  // Of the tile's row.
+  std::int64_t head_of(std::int64_t head, std::int64_t row) const {
+    return head * packed_ + row % packed_;
+  }
+
+  void store_row(float* o, DType dtype, float* lse) {
+    memory_.store(row_, o, 1, p_.headdim_v, p_.headdim_v, dtype);
+    memory_.store(lse_, lse, 1, 1, 1, DType::fp32);
+  }
+
+  // A row of all heads, from its parts. A warp of the kernel has every kCombineWarps-th of them.
+  void combine(std::int64_t row) {
+    const std::int64_t rows = lse_elements(p_);
+    SramTile weights(memory_, splits_, 1, kInRegisters);
+    memory_.load(weights, lse_parts_.data() + row, splits_, 1, rows, DType::fp32);
+    float largest = kMinusInfinity;
+    for (std::int64_t part = 0; part < splits_; ++part) {
+      largest = std::fmax(largest, weights.at(part, 0));
+    }
+    // A row with no key in any part: 0 avoids inf - inf.
+    const float shift = largest == kMinusInfinity ? 0.0F : largest;
+    float sum = 0;
+    for (std::int64_t part = 0; part < splits_; ++part) {
+      weights.at(part, 0) = std::exp(weights.at(part, 0) - shift);
+      sum += weights.at(part, 0);
+    }
+    const float inverse = sum == 0.0F ? 0.0F : 1.0F / sum;
+    SramTile own(memory_, 1, p_.headdim_v, kInRegisters);
+    SramTile sums(memory_, kCombineWarps, p_.headdim_v, kInRegisters);
+    for (std::int64_t part = 0; part < splits_; ++part) {
+      memory_.load(own, o_parts_.data() + (part * rows + row) * p_.headdim_v, 1, p_.headdim_v,
+                   p_.headdim_v, DType::fp32);
+      for (std::int64_t c = 0; c < p_.headdim_v; ++c) {
+        sums.at(part % kCombineWarps, c) += weights.at(part, 0) * inverse * own.at(0, c);
+      }
+    }
+    for (int warp = 1; warp < kCombineWarps; ++warp) {
+      for (std::int64_t c = 0; c < p_.headdim_v; ++c) sums.at(0, c) += sums.at(warp, c);
+    }
+    std::copy_n(sums.row(0), p_.headdim_v, row_.row(0));
+    lse_.at(0, 0) = largest + std::log(sum);
+    const std::int64_t head = row / p_.seqlen_q;
+    store_row(t_.o + row_offset(head / p_.heads_q, row % p_.seqlen_q, head % p_.heads_q,
+                                p_.seqlen_q, p_.heads_q, p_.headdim_v),
+              output_dtype(p_.dtype), t_.lse + row);
   }
 
   const Problem& p_;
@@ -223,6 +318,13 @@ class Forward {
   const Config& config_;
   const Softmax& softmax_;
   TwoLevelMemory& memory_;
+  std::int64_t splits_;
+  std::int64_t part_ = 0;
+  std::int64_t packed_;  // rows of a query
+  SramTile row_;         // of Q or O, on its way
+  SramTile lse_;
+  std::vector<float> o_parts_;    // [splits, batch x heads x queries, headdim_v]
+  std::vector<float> lse_parts_;  // [splits, batch x heads x queries]
   std::vector<Warp> warps_;
   std::vector<SramTile> k_;  // of a stage
   std::vector<SramTile> v_;
@@ -274,40 +376,45 @@ Tile choose_tile(const Problem& p, const Config& config, std::int64_t sram_bytes
 }
 
 ForwardCounts forward(const Problem& p, const HostTensors& t, Tile tile, const Config& config,
-                      const Softmax& softmax, TwoLevelMemory& memory) {
-  return Forward(p, t, tile, config, softmax, memory).run();
+                      const Softmax& softmax, TwoLevelMemory& memory, std::int64_t splits) {
+  return Forward(p, t, tile, config, softmax, memory, splits).run();
 }
 
-Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_ops) {
-  const std::int64_t heads = p.batch * p.heads_q;
+Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_ops,
+                std::int64_t splits) {
+  const std::int64_t packed = packed_heads(p, config);
+  const std::int64_t heads = p.batch * p.heads_q / packed;
+  const std::int64_t rows = p.seqlen_q * packed;
   const std::int64_t bytes = size_bytes(p.dtype);
   const std::int64_t stage_keys = tile.block_kv * config.stage_blocks;
   const std::int64_t group_rows = std::min<std::int64_t>(kWarpgroupRows, tile.block_q);
-  const std::int64_t query_tiles = ceil_div(p.seqlen_q, tile.block_q);
+  const std::int64_t query_tiles = ceil_div(rows, tile.block_q);
   std::int64_t key_rows = 0;    // loaded, per head
   std::int64_t steps = 0;       // of warpgroups, per head
-  std::int64_t most_steps = 0;  // of one query tile
-  for (std::int64_t row = 0; row < p.seqlen_q; row += tile.block_q) {
-    const KeyBlocks stages = blocks_of(p, row, tile.block_q, stage_keys);
-    if (stages.begin == stages.end) continue;
-    key_rows += std::min(stages.end * stage_keys, p.seqlen_kv) - stages.begin * stage_keys;
-    std::int64_t steps_here = 0;
-    for (std::int64_t place = 0; place < tile.block_q; place += group_rows) {
-      const KeyBlocks own =
-          blocks_of(p, row + place, std::min(group_rows, tile.block_q - place), tile.block_kv);
-      steps_here += own.end - own.begin;
+  std::int64_t most_steps = 0;  // of one query tile, of a part of its keys
+  for (std::int64_t row = 0; row < rows; row += tile.block_q) {
+    for (std::int64_t part = 0; part < splits; ++part) {
+      const KeyBlocks stages = stages_of(p, row, tile, config, part, splits);
+      if (stages.begin == stages.end) continue;
+      key_rows += std::min(stages.end * stage_keys, p.seqlen_kv) - stages.begin * stage_keys;
+      std::int64_t steps_here = 0;
+      for (std::int64_t place = 0; place < tile.block_q; place += group_rows) {
+        const KeyBlocks own = own_blocks(p, row + place, std::min(group_rows, tile.block_q - place),
+                                         tile, config, stages);
+        steps_here += own.end - own.begin;
+      }
+      steps += steps_here;
+      most_steps = std::max(most_steps, steps_here);
     }
-    steps += steps_here;
-    most_steps = std::max(most_steps, steps_here);
   }
-  const std::int64_t sharing = query_tiles * (p.heads_q / p.heads_kv);
+  const std::int64_t sharing = query_tiles * (p.heads_q / p.heads_kv / packed);
   const std::int64_t row = p.headdim * bytes;
   const std::int64_t row_v = p.headdim_v * bytes;
   constexpr std::int64_t kPiece = 128;  // a row of a box of the copy engine
   Traffic result;
   result.streams = {
       // All rows, those that see no key too.
-      read_stream("q", q_elements(p) * bytes, q_elements(p) * bytes, 1, row, kPiece),
+      read_stream("q", q_elements(p) * bytes, splits * q_elements(p) * bytes, splits, row, kPiece),
       read_stream("k", k_elements(p) * bytes, heads * key_rows * row, sharing, row, kPiece),
       read_stream("v", v_elements(p) * bytes, heads * key_rows * row_v, sharing, row_v, kPiece),
       write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)), row_v, kPiece),
@@ -318,19 +425,37 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_o
   Stage forward;
   forward.name = "forward";
   forward.sm_l2_bytes = static_cast<double>(result.read_bytes() + result.write_bytes());
+  Stage combine;
+  combine.name = "combine";
+  if (config.split) {
+    const std::int64_t o_parts = splits * o_elements(p) * 4;
+    const std::int64_t lse_parts = splits * lse_elements(p) * 4;
+    const auto written = static_cast<double>(result.write_bytes());
+    const auto parts = static_cast<double>(o_parts + lse_parts);
+    result.streams.push_back({"o_parts", o_parts, o_parts, o_parts, 1});
+    result.streams.push_back({"lse_parts", lse_parts, lse_parts, lse_parts, 1});
+    forward.sm_l2_bytes += parts - written;
+    combine.sm_l2_bytes = parts + written;
+    combine.exp_ops = static_cast<double>(splits * lse_elements(p));
+    combine.fp32_ops = static_cast<double>(splits * o_elements(p));
+    combine.tiles = static_cast<double>(lse_elements(p));
+    combine.tiles_per_sm = 16;  // of kCombineWarps warps
+    combine.latencies = 2;      // LSE, then O
+  }
   forward.tensor_ops = scores * 4.0 * config.headdim;
   forward.exp_ops = scores;
   forward.fp32_ops = scores * fp32_ops;
-  forward.tiles = static_cast<double>(heads * query_tiles);
+  forward.tiles = static_cast<double>(heads * query_tiles * splits);
   if (steps > 0) {
     forward.largest_tile =
-        static_cast<double>(most_steps * query_tiles) / static_cast<double>(steps);
+        static_cast<double>(most_steps * query_tiles * splits) / static_cast<double>(steps);
   }
   // The next tile's Q and first keys are on their way before a tile ends; with one tile of Q they
   // wait for its last product.
   forward.latencies = config.early_release ? 2 : 1;
   forward.path = TensorPath::wgmma;
   result.stages = {forward};
+  if (config.split) result.stages.push_back(combine);
   return result;
 }
 

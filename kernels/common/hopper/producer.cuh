@@ -14,36 +14,67 @@ template <Config kConfig>
 __device__ __forceinline__ void write_notes(const Arguments& args, const Smem<kConfig>& smem,
                                             int tile, const Place& place) {
   const int seqlen_q = args.problem.seqlen_q;
-  const BasicKeyBlocks<int> stages =
-      blocks_of<kConfig.stage_keys()>(args, place.first_row, kConfig.block_m());
+  const int shift = row_shift<kConfig>(args);
+  BasicKeyBlocks<int> stages =
+      blocks_of<kConfig.stage_keys()>(args, place.first_row >> shift, kConfig.block_m() >> shift);
+  if constexpr (kConfig.split) {
+    const int begin = stages.begin;
+    const int end = stages.end;
+    stages.begin = part_begin(begin, end, place.part, args.parts.count);
+    stages.end = part_begin(begin, end, place.part + 1, args.parts.count);
+  }
   ptx::store_shared_16(smem.note(tile), {place.batch, place.head, stages.begin, stages.end});
 #pragma unroll 1
   for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
     const int row = place.first_row + warpgroup * kWarpgroupRows;
     BasicKeyBlocks<int> own{};
-    if (row < seqlen_q) own = blocks_of<kConfig.block_n>(args, row, kWarpgroupRows);
+    if (row >> shift < seqlen_q) {
+      own = blocks_of<kConfig.block_n>(args, row >> shift, kWarpgroupRows >> shift);
+    }
+    if constexpr (kConfig.split) {
+      own.begin = max(own.begin, stages.begin * kConfig.stage_blocks);
+      own.end = min(own.end, stages.end * kConfig.stage_blocks);
+    }
     if (own.begin >= own.end) own.begin = own.end = stages.begin * kConfig.stage_blocks;
-    ptx::store_shared_16(smem.note(tile, warpgroup), {place.batch, place.head, row, 0});
+    ptx::store_shared_16(smem.note(tile, warpgroup), {place.batch, place.head, row, place.part});
     ptx::store_shared_16(smem.note(tile, warpgroup) + 16,
                          {own.begin, own.end, own.whole_begin, own.whole_end});
   }
 }
 
+// What a CTA takes next: a query tile, with `split` a part of its keys, all first parts first.
+template <Config kConfig>
+__device__ __forceinline__ unsigned works(const Arguments& args) {
+  const auto tiles = static_cast<unsigned>(args.schedule.tiles());
+  if constexpr (kConfig.split) return tiles * static_cast<unsigned>(args.parts.count);
+  return tiles;
+}
+template <Config kConfig>
+__device__ __forceinline__ Place place_of(const Arguments& args, int work) {
+  const int tiles = kConfig.split ? args.schedule.tiles() : 0;
+  const Work tile = args.schedule.work(kConfig.split ? work % tiles : work);
+  const int heads = kConfig.pack ? args.problem.heads_kv : args.problem.heads_q;
+  return {tile.head / heads, tile.head % heads, tile.query_block * kConfig.block_m(),
+          kConfig.split ? work / tiles : 0};
+}
+
 template <Config kConfig>
 __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>& smem) {
-  const ForwardArguments& p = args.problem;
   const std::uint64_t once = ptx::evict_first();
   using Slots = Ring<kConfig.q_slots()>;
   int count = 0;  // of tiles so far
   const auto wait_for_slot = [&] {
     ptx::mbarrier_wait(smem.q_empty(Slots::at(count)), Slots::phase(count) ^ 1U);
   };
+  using Notes = Ring<Smem<kConfig>::kNotes>;
+  const auto wait_for_note = [&] {
+    ptx::mbarrier_wait(smem.answered(count), Notes::phase(count) ^ 1U);
+  };
   unsigned tile = blockIdx.x;  // beyond the last it may be more than an int holds
 #pragma unroll 1
-  for (; tile < static_cast<unsigned>(args.schedule.tiles()); ++count) {
-    const Work work = args.schedule.work(static_cast<int>(tile));
-    const Place place{work.head / p.heads_q, work.head % p.heads_q,
-                      work.query_block * kConfig.block_m()};
+  for (; tile < works<kConfig>(args); ++count) {
+    const Place place = place_of<kConfig>(args, static_cast<int>(tile));
+    wait_for_note();
     write_notes(args, smem, count, place);
     ptx::mbarrier_arrive(smem.noted(count));
     const auto for_boxes = [&](auto visit) {
@@ -53,17 +84,17 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
         for (int column = 0; column < kConfig.columns(); ++column) {
           visit(smem.q(Slots::at(count), warpgroup) +
                     static_cast<std::uint32_t>(column * kWarpgroupRows * kRowBytes),
-                ptx::Corner{64 * column, place.head, place.first_row + warpgroup * kWarpgroupRows,
-                            place.batch});
+                corner<kConfig>(args, place, place.first_row + warpgroup * kWarpgroupRows,
+                                64 * column));
         }
       }
     };
     if constexpr (kConfig.early_release) {
-      for_boxes([&](std::uint32_t, ptx::Corner at) { ptx::tma_prefetch_l2(&args.q, at); });
+      for_boxes([&](std::uint32_t, auto at) { ptx::tma_prefetch_l2(&args.q, at); });
       wait_for_slot();
     }
     ptx::mbarrier_arrive_expect(smem.q_full(Slots::at(count)), kConfig.q_bytes());
-    for_boxes([&](std::uint32_t target, ptx::Corner at) {
+    for_boxes([&](std::uint32_t target, auto at) {
       ptx::tma_load(target, &args.q, at, smem.q_full(Slots::at(count)), once);
     });
     // The next tile is taken when the one before this is done with, not sooner: who is done first
@@ -76,6 +107,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
     tile = gridDim.x + atomicAdd(&args.counters->taken, 1U);
   }
   wait_for_slot();
+  wait_for_note();
   ptx::store_shared_16(smem.note(count), {-1, 0, 0, 0});
   for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
     ptx::store_shared_16(smem.note(count, warpgroup), {-1, 0, 0, 0});
@@ -99,9 +131,10 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
   for (int count = 0;; ++count) {
     ptx::mbarrier_wait(smem.noted(count), Notes::phase(count));
     const int4 note = ptx::load_shared_int4(smem.note(count));
+    ptx::mbarrier_arrive(smem.answered(count));
     const int batch = note.x;
     if (batch < 0) break;
-    const int head_kv = note.y / group;
+    const int head_kv = kConfig.pack ? note.y : note.y / group;
     const Range range{note.z, note.w};
     const auto load_stage = [&](const CUtensorMap* map, std::uint32_t target, std::uint32_t full,
                                 std::uint32_t empty, std::uint32_t phase, int stage) {
@@ -135,7 +168,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
   }
 }
 
-// ---- store: one thread; not with early release
+// ---- store: one thread; not where consumers free Q
 
 template <Config kConfig>
 __device__ __forceinline__ void store(const Arguments& args, const Smem<kConfig>& smem) {
@@ -155,7 +188,7 @@ __device__ __forceinline__ void store(const Arguments& args, const Smem<kConfig>
       for (int column = 0; column < kConfig.columns(); ++column) {
         ptx::tma_store(
             &args.o,
-            {64 * column, place.head, place.first_row + warpgroup * kWarpgroupRows, place.batch},
+            corner<kConfig>(args, place, place.first_row + warpgroup * kWarpgroupRows, 64 * column),
             smem.q(slot, warpgroup) +
                 static_cast<std::uint32_t>(column * kWarpgroupRows * kRowBytes));
       }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/hopper/config.hpp"
+#include "common/mask.hpp"
 #include "core/problem.hpp"
 
 namespace rooflash::hopper {
@@ -57,10 +59,56 @@ constexpr Schedule schedule(std::int64_t query_blocks, std::int64_t heads, std::
           static_cast<int>(heads - first)};
 }
 
-inline Schedule schedule_for(const Problem& p, std::int64_t block_m, int sm_count) {
-  return schedule((p.seqlen_q + block_m - 1) / block_m, p.batch * p.heads_q, p.heads_q / p.heads_kv,
+// Stages of keys [begin, end) cut into parts as long as one another, give or take a stage: where
+// part number `part` begins, and the one before it ends. Empty parts are right too.
+template <class Int>
+constexpr Int part_begin(Int begin, Int end, Int part, Int parts) {
+  return begin + (end - begin) * part / parts;
+}
+
+// Into how many parts the keys of query tiles are cut, the longest of which has `stages` stages:
+// where there are fewer tiles than SMs, so that all SMs have work, but no part is so short that
+// its beginning, its end and the sum of the parts take longer than its keys.
+constexpr int splits_for(std::int64_t tiles, std::int64_t stages, int sm_count) {
+  constexpr std::int64_t kFewestStages = 4;
+  const std::int64_t splits = std::min(sm_count / tiles, stages / kFewestStages);
+  return static_cast<int>(std::clamp<std::int64_t>(splits, 1, kMostSplits));
+}
+
+// Query heads that a query tile has rows of: one, or with `pack` all that share a KV head.
+inline std::int64_t packed_heads(const Problem& p, const Config& config) {
+  return config.pack ? p.heads_q / p.heads_kv : 1;
+}
+
+// Key blocks that `rows` rows of a query tile see from `first_row` on, as far as there are so many.
+inline KeyBlocks blocks_of_rows(const Problem& p, std::int64_t packed_heads, std::int64_t first_row,
+                                std::int64_t rows, std::int64_t block_kv) {
+  const std::int64_t end = std::min(first_row + rows, p.seqlen_q * packed_heads);
+  if (first_row >= end) return {};
+  const std::int64_t query = first_row / packed_heads;
+  return key_blocks(band_of(p), query, (end - 1) / packed_heads + 1 - query, p.seqlen_kv, block_kv);
+}
+
+inline Schedule schedule_for(const Problem& p, std::int64_t block_m, int sm_count,
+                             std::int64_t packed_heads = 1) {
+  return schedule((p.seqlen_q * packed_heads + block_m - 1) / block_m,
+                  p.batch * p.heads_q / packed_heads, p.heads_q / p.heads_kv / packed_heads,
                   p.seqlen_kv * (p.headdim + p.headdim_v) * size_bytes(p.dtype),
                   p.mask.kind != MaskKind::causal, sm_count);
+}
+
+inline int splits_for(const Problem& p, const Config& config, int sm_count) {
+  const std::int64_t packed = packed_heads(p, config);
+  const std::int64_t rows = p.seqlen_q * packed;
+  const std::int64_t tiles =
+      (rows + config.block_m() - 1) / config.block_m() * p.batch * p.heads_q / packed;
+  if (tiles >= sm_count) return 1;
+  std::int64_t stages = 0;
+  for (std::int64_t row = 0; row < rows; row += config.block_m()) {
+    const KeyBlocks seen = blocks_of_rows(p, packed, row, config.block_m(), config.stage_keys());
+    stages = std::max(stages, seen.end - seen.begin);
+  }
+  return splits_for(tiles, stages, sm_count);
 }
 
 }  // namespace rooflash::hopper

@@ -5,6 +5,7 @@
 #include "common/hopper/arguments.cuh"
 #include "common/ptx/cp_async.cuh"
 #include "common/ptx/mbarrier.cuh"
+#include "common/ptx/tma.cuh"
 
 namespace rooflash::hopper {
 
@@ -51,9 +52,14 @@ struct Smem {
   __device__ __forceinline__ std::uint32_t v_empty(int stage) const {
     return barrier(10 + 3 * kConfig.stages + stage);
   }
+  // `load` has read the note on the tile. Where tiles have no keys, nothing else keeps `plan` from
+  // writing over it.
+  __device__ __forceinline__ std::uint32_t answered(int tile) const {
+    return barrier(10 + 4 * kConfig.stages + tile % kNotes);
+  }
   // The notes on the CTA's query tile number `tile`: one for all, then one for each warpgroup.
   __device__ __forceinline__ std::uint32_t note(int tile) const {
-    return barrier(10 + 4 * kConfig.stages) +
+    return barrier(kBarriers) +
            static_cast<std::uint32_t>(tile % kNotes * (16 + kConfig.consumers * kNoteBytes));
   }
   __device__ __forceinline__ std::uint32_t note(int tile, int warpgroup) const {
@@ -63,17 +69,20 @@ struct Smem {
   // before; they read the notes of that one and of the one before it.
   static constexpr int kNotes = 4;
   static constexpr int kNoteBytes = 32;
-  static_assert(8 * (10 + 4 * kConfig.stages) + kNotes * (16 + kConfig.consumers * kNoteBytes) <=
-                1024);
+  static constexpr int kBarriers = 10 + 4 * kConfig.stages + kNotes;
+  static_assert(8 * kBarriers + kNotes * (16 + kConfig.consumers * kNoteBytes) <= 1024);
 
   __device__ __forceinline__ void init() const {
     constexpr int kWarps = 4 * kConfig.consumers;
     for (int slot = 0; slot < kConfig.q_slots(); ++slot) {
       ptx::mbarrier_init(q_full(slot), 1);
-      ptx::mbarrier_init(q_empty(slot), kConfig.early_release ? kWarps : 1);
+      ptx::mbarrier_init(q_empty(slot), kConfig.consumers_free_query() ? kWarps : 1);
       ptx::mbarrier_init(o_full(slot), kWarps);
     }
-    for (int tile = 0; tile < kNotes; ++tile) ptx::mbarrier_init(noted(tile), 1);
+    for (int tile = 0; tile < kNotes; ++tile) {
+      ptx::mbarrier_init(noted(tile), 1);
+      ptx::mbarrier_init(answered(tile), 1);
+    }
     for (int stage = 0; stage < kConfig.stages; ++stage) {
       ptx::mbarrier_init(k_full(stage), 1);
       ptx::mbarrier_init(v_full(stage), 1);
@@ -106,17 +115,36 @@ __device__ __forceinline__ BasicKeyBlocks<int> blocks_of(const Arguments& args, 
 // What is noted on a query tile.
 struct Place {
   int batch;  // below 0: no tile is left
-  int head;
+  int head;   // with `pack` of K and V
   int first_row;
+  int part;  // of its keys
 };
-// The stages of K and V that some row of the tile sees.
+// The stages of K and V that some row of the tile sees, of the part.
 struct Range {
   int begin, end;
 };
-// The key blocks that a warpgroup's rows see, possibly none.
+// The key blocks that a warpgroup's rows see, possibly none, of the part.
 struct Own {
   int begin, end;
   int whole_begin, whole_end;  // of them, those that all rows see
 };
+
+// log2 of the rows that a query has.
+template <Config kConfig>
+__device__ __forceinline__ int row_shift(const Arguments& args) {
+  return kConfig.pack ? args.group_log2 : 0;
+}
+
+// Corner of the box of Q or O that begins with row `row` of the place's tile.
+template <Config kConfig>
+__device__ __forceinline__ auto corner(const Arguments& args, const Place& place, int row,
+                                       int column) {
+  if constexpr (kConfig.pack) {
+    const int member = row & ((1 << args.group_log2) - 1);
+    return ptx::GroupCorner{column, member, place.head, row >> args.group_log2, place.batch};
+  } else {
+    return ptx::Corner{column, place.head, row, place.batch};
+  }
+}
 
 }  // namespace rooflash::hopper

@@ -1,6 +1,6 @@
-// The copy engine (TMA): tiles of 4-dimensional tensors between global and shared memory, described
-// by a tensor map (sm_90).
-// PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor".
+// The copy engine (TMA): tiles of 4- and 5-dimensional tensors between global and shared memory,
+// described by a tensor map (sm_90). PTX ISA, "Data Movement and Conversion Instructions:
+// cp.async.bulk.tensor".
 #pragma once
 
 #include <cuda.h>
@@ -25,6 +25,14 @@ __device__ __forceinline__ std::uint64_t evict_last() {
 struct Corner {
   int column, head, row, batch;
 };
+// The same in a tensor whose heads are those of a group, and groups. Not made of a bare list, which
+// stands for a Corner.
+struct GroupCorner {
+  __device__ __forceinline__ GroupCorner(int of_column, int of_member, int of_group, int of_row,
+                                         int of_batch)
+      : column(of_column), member(of_member), group(of_group), row(of_row), batch(of_batch) {}
+  int column, member, group, row, batch;
+};
 
 __device__ __forceinline__ void tma_prefetch(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
@@ -41,11 +49,29 @@ __device__ __forceinline__ void tma_load(std::uint32_t target, const CUtensorMap
       : "memory");
 }
 
+__device__ __forceinline__ void tma_load(std::uint32_t target, const CUtensorMap* map,
+                                         GroupCorner at, std::uint32_t barrier,
+                                         std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;\n" ::"r"(target),
+      "l"(map), "r"(at.column), "r"(at.member), "r"(at.group), "r"(at.row), "r"(at.batch),
+      "r"(barrier), "l"(policy)
+      : "memory");
+}
+
 // Brings the map's box into L2.
 __device__ __forceinline__ void tma_prefetch_l2(const CUtensorMap* map, Corner at) {
   asm volatile(
       "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];\n" ::"l"(map),
       "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.batch)
+      : "memory");
+}
+
+__device__ __forceinline__ void tma_prefetch_l2(const CUtensorMap* map, GroupCorner at) {
+  asm volatile(
+      "cp.async.bulk.prefetch.tensor.5d.L2.global.tile [%0, {%1, %2, %3, %4, %5}];\n" ::"l"(map),
+      "r"(at.column), "r"(at.member), "r"(at.group), "r"(at.row), "r"(at.batch)
       : "memory");
 }
 
@@ -56,6 +82,14 @@ __device__ __forceinline__ void tma_store(const CUtensorMap* map, Corner at, std
       "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4}], "
       "[%5];\n" ::"l"(map),
       "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.batch), "r"(source)
+      : "memory");
+}
+__device__ __forceinline__ void tma_store(const CUtensorMap* map, GroupCorner at,
+                                          std::uint32_t source) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3, %4, %5}], "
+      "[%6];\n" ::"l"(map),
+      "r"(at.column), "r"(at.member), "r"(at.group), "r"(at.row), "r"(at.batch), "r"(source)
       : "memory");
 }
 __device__ __forceinline__ void tma_store_commit() {

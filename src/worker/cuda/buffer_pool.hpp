@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "core/fp8.hpp"
 #include "gpu/check.hpp"
 #include "kernel.hpp"
 
@@ -40,6 +41,8 @@ inline Tensors allocate(BufferPool& pool, const Problem& problem, std::int64_t w
   tensors.lse = static_cast<float*>(
       pool.get("lse", lse_elements(problem) * static_cast<std::int64_t>(sizeof(float))));
   tensors.workspace = pool.get("workspace", workspace_bytes);
+  tensors.scales = place_scales(
+      problem, static_cast<const float*>(pool.get("scales", scale_elements(problem) * 4)));
   return tensors;
 }
 

@@ -240,8 +240,7 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, c
   const std::int64_t bytes = tensor_bytes(problem) + workspace;
   if (!fits(row, bytes + kVerifyMarginBytes)) return;
   const Tensors tensors = allocate(pool_, problem, workspace);
-  fill_inputs(problem, request.seed, const_cast<void*>(tensors.q), const_cast<void*>(tensors.k),
-              const_cast<void*>(tensors.v), stream_);
+  fill_inputs(problem, request.seed, tensors, stream_);
   Prepared prepared = prepare(problem, tensors, limits_);
 #ifdef ROOFLASH_SLOWDOWN
   prepared.launch = slowed_down(std::move(prepared.launch), request.kernel);

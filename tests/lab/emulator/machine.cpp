@@ -405,15 +405,15 @@ void wgmma_wait_for(int pending) {
 
 namespace rooflash::hopper {
 
-CUtensorMap tensor_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
-                       std::int64_t heads, std::int64_t width, Box box) {
+CUtensorMap rows_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
+                     std::int64_t heads, std::int64_t width, int box_rows, int box_columns) {
   auto* const bytes = const_cast<unsigned char*>(static_cast<const unsigned char*>(data));
-  return {bytes, width, heads, seqlen, batch, dtype == DType::e4m3 ? 1 : 2, box.columns, box.rows};
+  return {bytes, width, heads, seqlen, batch, dtype == DType::e4m3 ? 1 : 2, box_columns, box_rows};
 }
 std::shared_ptr<Counters> make_counters() {
   return std::make_shared<Counters>();
 }
-Prepared prepare_persistent(const void* kernel, int threads, std::int64_t smem_bytes, int tiles,
+Prepared prepare_persistent(const void* kernel, int threads, int smem_bytes, int tiles,
                             const DeviceLimits& device, std::shared_ptr<void> args,
                             std::shared_ptr<Counters> counters) {
   const int grid = std::min(tiles, device.sm_count);

@@ -246,6 +246,9 @@ inline std::uint64_t evict_last() {
 struct Corner {
   int column, head, row, batch;
 };
+struct GroupCorner {  // declared alone, as what fp8 does not use
+  int column, member, group, row, batch;
+};
 inline void tma_prefetch(const CUtensorMap*) {}
 void tma_load(std::uint32_t target, const CUtensorMap* map, Corner at, std::uint32_t barrier,
               std::uint64_t policy);

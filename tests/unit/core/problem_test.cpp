@@ -129,7 +129,7 @@ TEST(Elements, GqaSharesKeysAndValues) {
   EXPECT_EQ(v_elements(p), 2 * 5 * 2 * 11);
   EXPECT_EQ(o_elements(p), 2 * 3 * 8 * 11);
   EXPECT_EQ(lse_elements(p), 2 * 8 * 3);
-  EXPECT_EQ(tensor_bytes(p), 336 + 140 + 220 + 528 * 2 + 48 * 4);
+  EXPECT_EQ(tensor_bytes(p), 336 + 140 + 220 + 528 * 2 + 48 * 4 + (16 + 4 * 3) * 4);
 }
 
 TEST(EnumNames, RoundTrip) {

@@ -114,5 +114,105 @@ TEST(Schedule, ManyTiles) {
   EXPECT_EQ(order.work(0).query_block, kBlocks - 1);
 }
 
+TEST(Splits, PartsCoverAllStagesAndAreEquallyLong) {
+  for (const int begin : {0, 5}) {
+    for (const int stages : {0, 1, 2, 3, 7, 64, 127, 1000}) {
+      for (const int parts : {1, 2, 3, 7, 64, kMostSplits}) {
+        const int end = begin + stages;
+        EXPECT_EQ(part_begin(begin, end, 0, parts), begin);
+        EXPECT_EQ(part_begin(begin, end, parts, parts), end);
+        for (int part = 0; part < parts; ++part) {
+          const int length =
+              part_begin(begin, end, part + 1, parts) - part_begin(begin, end, part, parts);
+          ASSERT_TRUE(length == stages / parts || length == stages / parts + 1);
+        }
+      }
+    }
+  }
+}
+
+// As many keys as a family takes, in the shortest stages: 32 bits hold the products.
+TEST(Splits, PartsOfManyStages) {
+  constexpr int kStages = (1 << 29) / 64;
+  EXPECT_EQ(part_begin(0, kStages, kMostSplits, kMostSplits), kStages);
+}
+
+TEST(Splits, FillTheSmsOnce) {
+  static_assert(splits_for(1, 1000, 132) == kMostSplits);
+  static_assert(splits_for(2, 1000, 132) == 66);
+  static_assert(splits_for(8, 1000, 132) == 16);
+  static_assert(splits_for(66, 1000, 132) == 2);
+  static_assert(splits_for(67, 1000, 132) == 1);
+  static_assert(splits_for(132, 1000, 132) == 1);
+  static_assert(splits_for(std::int64_t{1} << 31, 1000, 132) == 1);
+  // Short parts are not worth their ends.
+  static_assert(splits_for(1, 0, 132) == 1);
+  static_assert(splits_for(1, 7, 132) == 1);
+  static_assert(splits_for(1, 8, 132) == 2);
+  static_assert(splits_for(1, 64, 132) == 16);
+  for (int tiles = 1; tiles < 200; ++tiles) {
+    for (int stages = 0; stages < 200; ++stages) {
+      const int splits = splits_for(tiles, stages, kSmCount);
+      ASSERT_TRUE(splits == 1 || (splits * tiles <= kSmCount && stages / splits >= 4));
+    }
+  }
+}
+
+TEST(Splits, OfAProblem) {
+  constexpr Config kWide{128, 3, 64, 2, 2, false, false, true};  // 192 queries, 128 keys
+  Problem p;
+  p.heads_q = 8;
+  p.heads_kv = 1;
+  p.seqlen_q = 1;
+  p.seqlen_kv = 1 << 17;
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 16);
+  p.seqlen_q = 193;
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 8);
+  p.batch = 9;
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 1);
+  // A window of 1,024 keys for each of 193 rows: at most 10 stages of 128 keys.
+  p.batch = 1;
+  p.mask = {MaskKind::window, Align::bottom_right, 1023, 0};
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 2);
+  // No query sees a key.
+  p.seqlen_kv = 128;
+  p.seqlen_q = 1;
+  p.mask = {MaskKind::window, Align::top_left, 0, -1};
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 1);
+}
+
+// The tile of a KV head has the rows of all its query heads.
+TEST(Packing, TilesAndTheirKeys) {
+  constexpr Config kPacked{.headdim = 128,
+                           .consumers = 2,
+                           .block_n = 64,
+                           .stage_blocks = 1,
+                           .stages = 2,
+                           .early_release = false,
+                           .split = true,
+                           .pack = true};
+  Problem p;
+  p.batch = 3;
+  p.heads_q = 16;
+  p.heads_kv = 2;
+  p.seqlen_q = 33;
+  p.seqlen_kv = 100;
+  p.mask.kind = MaskKind::causal;
+  EXPECT_EQ(packed_heads(p, kPacked), 8);
+  const Schedule order = schedule_for(p, kPacked.block_m(), kSmCount, 8);
+  EXPECT_EQ(order.query_blocks, 3);  // of 264 rows
+  EXPECT_EQ(order.heads, 6);
+  // Rows 120 to 135 are of queries 15 and 16, which see 83 and 84 keys.
+  const KeyBlocks blocks = blocks_of_rows(p, 8, 120, 16, 1);
+  EXPECT_EQ(blocks.end, 84);
+  EXPECT_EQ(blocks.whole_end, 83);
+  EXPECT_EQ(blocks_of_rows(p, 8, 256, 64, 1).end, 100);
+  EXPECT_EQ(blocks_of_rows(p, 8, 264, 64, 1).end, 0);
+  EXPECT_EQ(blocks_of_rows(p, 1, 32, 64, 1).end, 100);
+  p.seqlen_q = 1;
+  p.seqlen_kv = 1 << 16;
+  EXPECT_EQ(splits_for(p, kPacked, kSmCount), 22);  // of 6 tiles
+}
+
 }  // namespace
 }  // namespace rooflash::hopper

@@ -1,0 +1,293 @@
+#include "host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "common/host_math.hpp"
+#include "common/mask.hpp"
+#include "core/fp8.hpp"
+#include "tensor_core.hpp"
+
+namespace rooflash::fp8 {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+// A row's largest weight is 2^kPlaceLog2 when its maximum moves, and may outgrow it by kLagLog2
+// before it moves again: e4m3 ends at 448, above 2^8.8.
+constexpr float kPlaceLog2 = 4;
+constexpr float kLagLog2 = 4.75F;
+// Of a score: scaling, half a maximum, sum, a conversion that takes two slots.
+constexpr double kFp32Ops = 4;
+
+// Rows of `most` from `first` on that exist.
+std::int64_t existing(std::int64_t first, std::int64_t most, std::int64_t seqlen) {
+  return std::clamp<std::int64_t>(seqlen - first, 0, most);
+}
+
+KeyBlocks blocks_of(const Problem& p, std::int64_t first_row, std::int64_t rows,
+                    std::int64_t block_kv) {
+  if (first_row >= p.seqlen_q) return {};
+  return key_blocks(band_of(p), first_row, std::min(rows, p.seqlen_q - first_row), p.seqlen_kv,
+                    block_kv);
+}
+
+// The Q tile and one block of K and of V: further stages only hide latency. S, P and O are in
+// registers.
+std::int64_t needed_bytes(const Config& config, Tile tile) {
+  return (tile.block_q + 2 * tile.block_kv) * config.headdim;
+}
+
+// What a kernel keeps of a row. Four lanes share it: lane q of them has columns 8 i + 2 q and the
+// next of its scores, and a sum of its own weights.
+struct Row {
+  float max = kMinusInfinity;  // of the scores with their block's v_log2, that weights are taken
+                               // against, in log2
+  std::array<float, 4> sums{};
+  std::vector<float> o;         // of the tensor cores, not yet divided
+  std::vector<float> promoted;  // sums in fp32
+  int summed = 0;               // blocks in o
+};
+
+class Forward {
+ public:
+  Forward(const Problem& problem, const HostTensors& tensors, Tile tile, const Config& config,
+          TwoLevelMemory& memory)
+      : p_(problem),
+        t_(tensors),
+        tile_(tile),
+        config_(config),
+        memory_(memory),
+        q_(memory, tile.block_q, config.headdim, 1),
+        k_(memory, tile.block_kv, config.headdim, 1),
+        v_(memory, tile.block_kv, config.headdim, 1),
+        scale_(memory, 1, 1, kInRegisters),
+        o_(memory, 1, config.headdim, kInRegisters),
+        lse_(memory, 1, 1, kInRegisters) {}
+
+  void run() {
+    for (std::int64_t batch = 0; batch < p_.batch; ++batch) {
+      for (std::int64_t head = 0; head < p_.heads_q; ++head) {
+        for (std::int64_t row = 0; row < p_.seqlen_q; row += tile_.block_q) {
+          query_tile(batch, head, row);
+        }
+      }
+    }
+  }
+
+ private:
+  void query_tile(std::int64_t batch, std::int64_t head, std::int64_t first_row) {
+    const std::int64_t kv_head = head / (p_.heads_q / p_.heads_kv);
+    const std::int64_t rows = existing(first_row, tile_.block_q, p_.seqlen_q);
+    memory_.load(q_, t_.q + row_offset(batch, first_row, head, p_.seqlen_q, p_.heads_q, p_.headdim),
+                 rows, p_.headdim, p_.heads_q * p_.headdim, p_.dtype);
+    const auto width = static_cast<std::size_t>(config_.headdim);
+    rows_.assign(static_cast<std::size_t>(rows),
+                 Row{.o = std::vector<float>(width), .promoted = std::vector<float>(width)});
+    q_scales_.clear();
+    for (std::int64_t row = first_row; row < first_row + rows; row += kWarpgroupRows) {
+      q_scales_.push_back(load_scale(
+          t_.scales.q + (batch * p_.heads_q + head) * q_scale_blocks(p_) + row / kScaleRowsQ));
+    }
+    const KeyBlocks blocks = blocks_of(p_, first_row, tile_.block_q, tile_.block_kv);
+    for (std::int64_t block = blocks.end; block-- > blocks.begin;) {
+      load_block(batch, kv_head, block);
+      for (std::int64_t place = 0; place < rows; place += kWarpgroupRows) {
+        const KeyBlocks own =
+            blocks_of(p_, first_row + place, std::min<std::int64_t>(kWarpgroupRows, rows - place),
+                      tile_.block_kv);
+        if (block < own.begin || block >= own.end) continue;
+        const float scale_log2 = static_cast<float>(softmax_scale(p_) * std::numbers::log2e) *
+                                 q_scales_[static_cast<std::size_t>(place / kWarpgroupRows)] *
+                                 k_scale_;
+        for (std::int64_t r = place; r < std::min<std::int64_t>(place + kWarpgroupRows, rows);
+             ++r) {
+          step(r, first_row + r, block, scale_log2);
+        }
+      }
+    }
+    const float v_scale = load_scale(t_.scales.v + batch * p_.heads_kv + kv_head);
+    for (std::int64_t r = 0; r < rows; ++r) end(r, batch, head, first_row + r, v_scale);
+  }
+
+  float load_scale(const float* source) {
+    memory_.load(scale_, source, 1, 1, 1, DType::fp32);
+    return scale_.at(0, 0);
+  }
+
+  void load_block(std::int64_t batch, std::int64_t kv_head, std::int64_t block) {
+    const std::int64_t key = block * tile_.block_kv;
+    const std::int64_t keys = existing(key, tile_.block_kv, p_.seqlen_kv);
+    memory_.load(k_, t_.k + row_offset(batch, key, kv_head, p_.seqlen_kv, p_.heads_kv, p_.headdim),
+                 keys, p_.headdim, p_.heads_kv * p_.headdim, p_.dtype);
+    memory_.load(v_,
+                 t_.v + row_offset(batch, key, kv_head, p_.seqlen_kv, p_.heads_kv, p_.headdim_v),
+                 keys, p_.headdim_v, p_.heads_kv * p_.headdim_v, p_.dtype);
+    const std::int64_t at =
+        (batch * p_.heads_kv + kv_head) * kv_scale_blocks(p_) + key / kScaleRowsKv;
+    k_scale_ = load_scale(t_.scales.k + at);
+    v_log2_ = load_scale(t_.scales.v_log2 + at);
+    // V with keys along the rows' ends, as the tensor cores take it.
+    v_transposed_.resize(static_cast<std::size_t>(v_.rows() * v_.cols()));
+    for (std::int64_t j = 0; j < v_.rows(); ++j) {
+      for (std::int64_t c = 0; c < v_.cols(); ++c) {
+        v_transposed_[static_cast<std::size_t>(c * v_.rows() + j)] = v_.at(j, c);
+      }
+    }
+  }
+
+  // A key block of the tile's row r: its weights, and what they add to O.
+  void step(std::int64_t r, std::int64_t query, std::int64_t block, float scale_log2) {
+    scores_.assign(static_cast<std::size_t>(tile_.block_kv), kMinusInfinity);
+    const KeyRange keys = visible_keys(p_, query);
+    float largest = kMinusInfinity;
+    for (std::int64_t j = 0; j < tile_.block_kv; ++j) {
+      const std::int64_t key = block * tile_.block_kv + j;
+      if (key < keys.begin || key >= keys.end) continue;
+      float sum = 0;
+      for (std::int64_t c = 0; c < config_.headdim; c += kProducts) {
+        sum = tensor_core_sum(sum, q_.row(r) + c, k_.row(j) + c, kProducts);
+      }
+      scores_[static_cast<std::size_t>(j)] = sum * scale_log2 + v_log2_;
+      largest = std::max(largest, scores_[static_cast<std::size_t>(j)]);
+    }
+    Row& row = rows_[static_cast<std::size_t>(r)];
+    follow(row, largest);
+    // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
+    const float shift = row.max == kMinusInfinity ? 0.0F : row.max - kPlaceLog2;
+    std::array<float, 4> sums{};
+    for (std::size_t j = 0; j < scores_.size(); ++j) {
+      const float weight = std::exp2(scores_[j] - shift);
+      sums[j / 2 % 4] += weight;
+      scores_[j] = round_to(DType::e4m3, weight);
+    }
+    // The sums are those of the true weights; the tensor cores' take V as it is stored.
+    const float undo = std::exp2(-v_log2_);
+    for (std::size_t lane = 0; lane < sums.size(); ++lane) row.sums[lane] += sums[lane] * undo;
+    if (row.summed == config_.promote_blocks && config_.promote_blocks > 0) promote(row);
+    for (std::size_t c = 0; c < row.o.size(); ++c) {
+      const float* values = v_transposed_.data() + c * static_cast<std::size_t>(tile_.block_kv);
+      for (std::int64_t j = 0; j < tile_.block_kv; j += kProducts) {
+        row.o[c] = tensor_core_sum(row.o[c], scores_.data() + j, values + j,
+                                   std::min(kProducts, tile_.block_kv - j));
+      }
+    }
+    ++row.summed;
+  }
+
+  // Moves the maximum where a block's scores have outgrown it.
+  static void follow(Row& row, float largest) {
+    if (!(largest > row.max + kLagLog2)) return;  // also the first score of a row, after -inf
+    const float factor = std::exp2(row.max - largest);
+    row.max = largest;
+    for (float& sum : row.sums) sum *= factor;
+    for (float& value : row.o) value *= factor;
+    for (float& value : row.promoted) value *= factor;
+  }
+
+  static void promote(Row& row) {
+    for (std::size_t c = 0; c < row.o.size(); ++c) row.promoted[c] += row.o[c];
+    std::fill(row.o.begin(), row.o.end(), 0.0F);
+    row.summed = 0;
+  }
+
+  void end(std::int64_t r, std::int64_t batch, std::int64_t head, std::int64_t query,
+           float v_scale) {
+    Row& row = rows_[static_cast<std::size_t>(r)];
+    promote(row);
+    const float sum = (row.sums[0] + row.sums[1]) + (row.sums[2] + row.sums[3]);
+    const float scale = sum == 0.0F ? 0.0F : v_scale / sum;
+    std::transform(row.promoted.begin(), row.promoted.end(), o_.row(0),
+                   [&](float value) { return value * scale; });
+    // Without keys the sum is 0 and its logarithm -inf.
+    lse_.at(0, 0) = (row.max - kPlaceLog2 + std::log2(sum)) * std::numbers::ln2_v<float>;
+    memory_.store(o_, t_.o + row_offset(batch, query, head, p_.seqlen_q, p_.heads_q, p_.headdim_v),
+                  1, p_.headdim_v, p_.heads_q * p_.headdim_v, output_dtype(p_.dtype));
+    memory_.store(lse_, t_.lse + (batch * p_.heads_q + head) * p_.seqlen_q + query, 1, 1, 1,
+                  DType::fp32);
+  }
+
+  const Problem& p_;
+  const HostTensors& t_;
+  Tile tile_;
+  const Config& config_;
+  TwoLevelMemory& memory_;
+  SramTile q_, k_, v_, scale_, o_, lse_;
+  std::vector<float> q_scales_;  // of the tile's warpgroups
+  float k_scale_ = 1;            // of the block
+  float v_log2_ = 0;
+  std::vector<float> v_transposed_;
+  std::vector<float> scores_;  // of a row, then its weights
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+void forward(const Problem& p, const HostTensors& t, Tile tile, const Config& config,
+             TwoLevelMemory& memory) {
+  Forward(p, t, tile, config, memory).run();
+}
+
+Tile choose_tile(const Problem& /*p*/, const Config& config, std::int64_t sram_bytes) {
+  return fit_tile({config.block_m(), config.block_n}, sram_bytes,
+                  [&](Tile tile) { return needed_bytes(config, tile); });
+}
+
+Traffic traffic(const Problem& p, Tile tile, const Config& config) {
+  const std::int64_t heads = p.batch * p.heads_q;
+  const std::int64_t query_tiles = ceil_div(p.seqlen_q, tile.block_q);
+  std::int64_t key_rows = 0;    // loaded, per head
+  std::int64_t scales = 0;      // loaded, per head
+  std::int64_t steps = 0;       // of warpgroups, per head
+  std::int64_t most_steps = 0;  // of one query tile
+  for (std::int64_t row = 0; row < p.seqlen_q; row += tile.block_q) {
+    const std::int64_t rows = existing(row, tile.block_q, p.seqlen_q);
+    const KeyBlocks blocks = blocks_of(p, row, tile.block_q, tile.block_kv);
+    scales += ceil_div(rows, kWarpgroupRows) + 2 * (blocks.end - blocks.begin) + 1;
+    key_rows += std::min(blocks.end * tile.block_kv, p.seqlen_kv) - blocks.begin * tile.block_kv;
+    std::int64_t steps_here = 0;
+    for (std::int64_t place = 0; place < rows; place += kWarpgroupRows) {
+      const KeyBlocks own = blocks_of(
+          p, row + place, std::min<std::int64_t>(kWarpgroupRows, rows - place), tile.block_kv);
+      steps_here += own.end - own.begin;
+    }
+    steps += steps_here;
+    most_steps = std::max(most_steps, steps_here);
+  }
+  const std::int64_t sharing = query_tiles * (p.heads_q / p.heads_kv);
+  const std::int64_t scale_bytes =
+      4 * (heads * q_scale_blocks(p) + p.batch * p.heads_kv * (2 * kv_scale_blocks(p) + 1));
+  constexpr std::int64_t kPiece = 128;  // a row of a box of the copy engine
+  Traffic result;
+  result.streams = {
+      // All rows, those that see no key too.
+      read_stream("q", q_elements(p), q_elements(p), 1, p.headdim, kPiece),
+      read_stream("k", k_elements(p), heads * key_rows * p.headdim, sharing, p.headdim, kPiece),
+      read_stream("v", v_elements(p), heads * key_rows * p.headdim_v, sharing, p.headdim_v, kPiece),
+      read_stream("scales", scale_bytes, heads * scales * 4, sharing),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)),
+                   p.headdim_v * size_bytes(output_dtype(p.dtype)), kPiece),
+      write_stream("lse", lse_elements(p) * 4),
+  };
+  const double scores = static_cast<double>(heads * steps) *
+                        static_cast<double>(std::int64_t{kWarpgroupRows} * tile.block_kv);
+  Stage stage;
+  stage.name = "forward";
+  stage.sm_l2_bytes = static_cast<double>(result.read_bytes() + result.write_bytes());
+  stage.tensor_ops = scores * 4.0 * config.headdim;
+  stage.exp_ops = scores;
+  stage.fp32_ops = scores * kFp32Ops;
+  stage.tiles = static_cast<double>(heads * query_tiles);
+  if (steps > 0) {
+    stage.largest_tile = static_cast<double>(most_steps * query_tiles) / static_cast<double>(steps);
+  }
+  stage.latencies = 1;
+  stage.path = TensorPath::wgmma;
+  result.stages = {stage};
+  return result;
+}
+
+}  // namespace rooflash::fp8

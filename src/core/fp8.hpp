@@ -1,0 +1,56 @@
+// How a problem of e4m3 tensors is quantised and summed up: its options, and the scales that go
+// with the tensors. Real values are
+//
+//   Q = q_scale q,   K = k_scale k,   V = v_scale 2^v_log2 v
+//
+// with one q_scale for kScaleRowsQ queries of a head, one k_scale and v_log2 for kScaleRowsKv keys,
+// and one v_scale for a KV head.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/problem.hpp"
+
+namespace rooflash {
+
+// Whole tiles of the kernels lie in them: 64 queries a warpgroup, key blocks of 64 or 96.
+inline constexpr std::int64_t kScaleRowsQ = 64;
+inline constexpr std::int64_t kScaleRowsKv = 192;
+
+// What shares a scale: the tensor, a head of a batch item, or the rows named above.
+enum class ScaleSpan { tensor, head, block };
+
+struct Fp8Modes {
+  ScaleSpan scale = ScaleSpan::block;  // option scale=tensor|head|block
+  // Q and K are multiplied by a random orthogonal matrix before they are quantised, which leaves
+  // the scores and spreads outliers (hadamard=on|off).
+  bool hadamard = false;
+  // Products are summed up in fp32, and not only by the tensor cores, which keep fewer bits
+  // (accum=exact|fast).
+  bool exact_accumulation = true;
+  bool operator==(const Fp8Modes&) const = default;
+};
+
+// The modes that the options of an e4m3 problem say, which invalid_reason() has passed.
+Fp8Modes fp8_modes(const Problem& problem);
+
+// What is wrong with these options of an e4m3 problem; "" where nothing is. Names it does not know
+// are left to the kernels. Defaults are stated by absence, so that a case has one name.
+std::string invalid_fp8_options(const Problem& problem);
+
+// Takes out the options that state a default.
+void drop_fp8_defaults(Problem& problem);
+
+// Scales of a head.
+inline std::int64_t q_scale_blocks(const Problem& p) {
+  return (p.seqlen_q + kScaleRowsQ - 1) / kScaleRowsQ;
+}
+inline std::int64_t kv_scale_blocks(const Problem& p) {
+  return (p.seqlen_kv + kScaleRowsKv - 1) / kScaleRowsKv;
+}
+
+// All scales of an e4m3 problem; 0 for other types.
+std::int64_t scale_elements(const Problem& problem);
+
+}  // namespace rooflash
