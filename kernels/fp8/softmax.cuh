@@ -14,7 +14,8 @@ inline constexpr float kLargest = 448;
 // moves, and may outgrow that by 2^kLag before it moves again.
 //
 // The two rows of a thread. A block of V that is stored times 2^-v_log2 takes its weights times
-// 2^v_log2, which e4m3 holds as well; the sums are those of the true weights.
+// 2^v_log2, and the maxima are those of the scores with it: so a row that sees such blocks alone
+// has weights of full size. The sums are those of the true weights.
 template <int kPlace = 4>
 struct RunningMaximum {
   static constexpr bool kLazy = false;  // weigh_whole may ask for the scores again
@@ -40,21 +41,22 @@ struct RunningMaximum {
   // Moves the maxima that a block's scores have outgrown. A thread's own scores tell whether one
   // has; only then do a row's lanes agree on the maximum.
   template <int kKeys>
-  __device__ __forceinline__ void follow(const Accumulators<1, kKeys>& s, float scale_log2) {
+  __device__ __forceinline__ void follow(const Accumulators<1, kKeys>& s, float scale_log2,
+                                         float v_log2) {
     float own[2] = {s.at[0][0][0], s.at[0][0][2]};
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) own[i / 2] = fmaxf(own[i / 2], s.at[0][n][i]);
     }
-    const bool outgrown =
-        own[0] * scale_log2 > rows.max[0][0] + kLag || own[1] * scale_log2 > rows.max[0][1] + kLag;
+    const bool outgrown = own[0] * scale_log2 + v_log2 > rows.max[0][0] + kLag ||
+                          own[1] * scale_log2 + v_log2 > rows.max[0][1] + kLag;
     moved = __any_sync(0xFFFFFFFFU, outgrown);
     if (!moved) return;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       own[r] = fmaxf(own[r], __shfl_xor_sync(0xFFFFFFFFU, own[r], 1));
-      own[r] = fmaxf(own[r], __shfl_xor_sync(0xFFFFFFFFU, own[r], 2)) * scale_log2;
+      own[r] = fmaxf(own[r], __shfl_xor_sync(0xFFFFFFFFU, own[r], 2)) * scale_log2 + v_log2;
       const float old = rows.max[0][r];
       factor[r] = 1.0F;
       if (own[r] > old + kLag) {  // also the first score of a row, after -inf
@@ -68,7 +70,7 @@ struct RunningMaximum {
   // Weights of a block's scores in their place.
   template <int kKeys>
   __device__ __forceinline__ void weigh(Accumulators<1, kKeys>& s, float scale_log2, float v_log2) {
-    follow(s, scale_log2);
+    follow(s, scale_log2, v_log2);
     float sums[2];
     exponentiate(s, scale_log2, {shift(0) - v_log2, shift(1) - v_log2}, sums);
     add(sums, v_log2);
@@ -123,7 +125,7 @@ struct LazyReference : RunningMaximum<3> {
     static_assert(kKeys / 4 * 16 <= kLargest);
     const bool was_wary = wary;
     moved = false;
-    if (wary) follow(s, scale_log2);
+    if (wary) follow(s, scale_log2, v_log2);
     float sums[2];
     exponentiate(s, scale_log2, {shift(0) - v_log2, shift(1) - v_log2}, sums);
     // Not above it: NaN as well.
@@ -132,7 +134,7 @@ struct LazyReference : RunningMaximum<3> {
       bring_down(s, sums);
       if (wary) {
         again();
-        follow(s, scale_log2);
+        follow(s, scale_log2, v_log2);
         exponentiate(s, scale_log2, {shift(0) - v_log2, shift(1) - v_log2}, sums);
       }
     }

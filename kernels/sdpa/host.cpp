@@ -92,9 +92,7 @@ void online_softmax(const Problem& p, State& state, SramTile& weights, std::int6
     const float rescale = std::exp2(old_max - shift);
     float sum = 0.0F;
     for (std::int64_t c = 0; c < state.scores.cols(); ++c) {
-      // On tensor cores the product is rounded first, as the maximum's is.
-      const float weight = std::exp2(p.dtype == DType::fp32 ? std::fma(s[c], scale_log2, -shift)
-                                                            : s[c] * scale_log2 - shift);
+      const float weight = std::exp2(std::fma(s[c], scale_log2, -shift));
       sum += weight;
       weights.at(r, c) = round_to(p.dtype, weight);
     }

@@ -46,9 +46,7 @@ __device__ __forceinline__ void softmax(Accumulators<kMTiles, kKeys>& s, RowStat
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
           float& weight = s.at[m][n][2 * r + c];
-          // The product is rounded as the maximum's is: a row's largest weight is 1 to the bit
-          // then, also where scores in the thousands leave little behind the point.
-          weight = ptx::ex2(__fmul_rn(weight, scale_log2) - shift);
+          weight = ptx::ex2(weight * scale_log2 - shift);
           sum += weight;
         }
       }
