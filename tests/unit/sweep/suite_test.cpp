@@ -32,7 +32,7 @@ TEST(Suites, BuiltInOnesAreListedAndLoad) {
   EXPECT_EQ(suite_names(),
             (std::vector<std::string>{"counters", "fa1-paper", "headdim", "held-out", "held-out-2",
                                       "held-out-3", "llm-prefill", "peers-fwd", "quickstart",
-                                      "seqlen", "smoke"}));
+                                      "seqlen", "smoke", "verify"}));
   for (const std::string& name : suite_names()) {
     const Suite suite = load_suite(name);
     EXPECT_EQ(suite.name, name);
@@ -57,6 +57,39 @@ TEST(Suites, PeersGridHasAllHeadDimsAndKernels) {
   const Suite suite = load_suite("peers-fwd");
   EXPECT_EQ(problem_count(suite), 3U * 6 * 2);
   EXPECT_EQ(suite.grids[0].kernels, (std::vector<std::string>{"all"}));
+}
+
+// Each corner that a kernel may get wrong by itself.
+TEST(Suites, VerifyHasTheCorners) {
+  std::set<DType> dtypes;
+  std::set<std::int64_t> headdims;
+  std::set<Distribution> distributions;
+  std::set<std::pair<MaskKind, Align>> masks;
+  bool fewer_keys = false;
+  bool more_keys = false;
+  bool grouped = false;
+  bool shared_by_all = false;
+  bool many_heads = false;
+  bool ragged_values = false;
+  for (const Axes& axes : load_suite("verify").grids) {
+    for (const Problem& p : expand(axes)) {
+      dtypes.insert(p.dtype);
+      headdims.insert(p.headdim);
+      distributions.insert(p.distribution);
+      masks.emplace(p.mask.kind, p.mask.align);
+      fewer_keys |= p.seqlen_kv < p.seqlen_q;
+      more_keys |= p.seqlen_kv > p.seqlen_q;
+      grouped |= p.heads_kv > 1 && p.heads_kv < p.heads_q;
+      shared_by_all |= p.heads_kv == 1 && p.heads_q > 1;
+      many_heads |= p.batch * p.heads_q > 65535;
+      ragged_values |= p.headdim != p.headdim_v;
+    }
+  }
+  EXPECT_EQ(dtypes, (std::set{DType::fp32, DType::fp16, DType::bf16}));
+  EXPECT_EQ(headdims, (std::set<std::int64_t>{8, 40, 64, 96, 128, 192, 256}));
+  EXPECT_EQ(distributions.size(), 7U);
+  EXPECT_EQ(masks.size(), 5U);  // none, and causal and window by two alignments
+  EXPECT_TRUE(fewer_keys && more_keys && grouped && shared_by_all && many_heads && ragged_values);
 }
 
 // Neither heads of a batch nor lengths that a constant or a rule of the model was found on.
