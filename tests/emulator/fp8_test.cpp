@@ -89,7 +89,7 @@ void check_tile() {
       {1, 1, 1, 1, 1},
       {1, 77, 131, 2, 1, kCausal, 16},
       {2, 5, 260, 2, 2, kWindowTopLeft},
-      {1, 70, 300, 1, 1, {}, 0, outgrow},
+      {1, 70, 300, 3, 3, {}, 0, outgrow},
       {1, 200, 70, 1, 1, kWindow, 16},
       {1, 130, 230, 1, 1, kCausal, 0, outgrow},
       {1, 6 * kConfig.block_m(), 40, 1, 1, kCausal},
@@ -111,7 +111,8 @@ void check_tile() {
     p.heads_kv = shape.heads_kv;
     p.headdim = p.headdim_v = kConfig.headdim - shape.less;
     p.mask = shape.mask;
-    check<kConfig, Softmax>(p, 1 + number++ % 2, shape.edit);
+    // Many tiles of a CTA where keys are asked for again after they might have been given back.
+    check<kConfig, Softmax>(p, shape.edit ? 1 : 1 + number++ % 2, shape.edit);
   }
 }
 
@@ -126,7 +127,7 @@ TEST(EmulatedFp8, Headdim64Exact) {
   check_tile<Config{64, 3, 96, 2, 4, 4, 4, 1}, Maximum>();
 }
 TEST(EmulatedFp8, Headdim64ExactLazy) {
-  check_tile<Config{64, 4, 64, 2, 4, 4, 4, 2}, LazyReference>();
+  check_tile<Config{64, 4, 64, 2, 2, 4, 4, 2}, LazyReference>();
 }
 TEST(EmulatedFp8, Headdim128Exact) {
   check_tile<Config{128, 3, 96, 2, 2, 2, 2, 1}, Maximum>();

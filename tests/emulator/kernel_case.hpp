@@ -19,12 +19,13 @@
 
 namespace rooflash {
 
-// Every case runs in these: prompt copies, and late ones with one warp held up.
+// Every case runs in these: with copies as soon as they may be and products as late, and the other
+// way round with one warp held up.
 inline std::vector<machine::Order> orders_of_case() {
   static unsigned cases = 0;
   ++cases;
-  // Warps 0 to 3 move data, 4 to 7 are the first consumer's.
-  return {{.seed = cases},
+  return {{.seed = cases, .late_products = true},
+          // Warps 0 to 3 move data, 4 to 7 are the first consumer's.
           {.seed = cases + 1000, .late_copies = true, .held_warp = static_cast<int>(cases % 8)}};
 }
 

@@ -89,6 +89,13 @@ std::map<std::uint32_t, Barrier> barriers;
 std::map<std::pair<int, int>, Meeting> meetings;  // by threads and number
 std::vector<Copy> loads;                          // under way
 
+// Products that a warp waits for.
+struct Due {
+  int warp, pending;
+};
+std::vector<Due> due;
+std::array<unsigned, 32> products_phase;  // of each warp: waits that have ended
+
 // ---- threads
 
 void leave() {
@@ -334,6 +341,30 @@ void multiply(const std::array<const Product*, 32>& products, int quarter) {
   }
 }
 
+// Does all of a warp's groups of products but the last `pending`.
+void finish(std::size_t which) {
+  const Due now = due[which];
+  due.erase(due.begin() + static_cast<std::ptrdiff_t>(which));
+  const auto groups = [&](int lane) -> auto& {
+    return fibers[static_cast<std::size_t>(now.warp * 32 + lane)].groups;
+  };
+  while (static_cast<int>(groups(0).size()) > now.pending) {
+    const std::size_t size = groups(0).front().size();
+    for (std::size_t i = 0; i < size; ++i) {
+      std::array<const Product*, 32> products;
+      for (int lane = 0; lane < 32; ++lane) {
+        if (groups(lane).empty() || groups(lane).front().size() != size) {
+          fail("groups of wgmma differ");
+        }
+        products[static_cast<std::size_t>(lane)] = &groups(lane).front()[i];
+      }
+      multiply(products, now.warp % 4);
+    }
+    for (int lane = 0; lane < 32; ++lane) groups(lane).pop_front();
+  }
+  ++products_phase[static_cast<std::size_t>(now.warp)];
+}
+
 // ---- blocks
 
 bool run_ready(const std::vector<Fiber*>& some) {
@@ -351,6 +382,8 @@ void run_block(int threads, std::int64_t smem_bytes) {
   barriers.clear();
   meetings.clear();
   loads.clear();
+  due.clear();
+  products_phase.fill(0);
   fault.clear();
   fibers.resize(static_cast<std::size_t>(threads));
   for (int thread = 0; thread < threads; ++thread) {
@@ -366,6 +399,10 @@ void run_block(int threads, std::int64_t smem_bytes) {
     if (run_ready(others)) continue;
     if (!loads.empty()) {
       land(numbers() % loads.size());
+      continue;
+    }
+    if (!due.empty()) {
+      finish(numbers() % due.size());
       continue;
     }
     if (run_ready(held)) continue;
@@ -569,26 +606,14 @@ void wgmma_commit() {
   current->open.clear();
 }
 void wgmma_wait_for(int pending) {
-  const int quarter = current->thread / 32 % 4;
-  meet(32, pending == 0 ? "wgmma_wait<0>" : "wgmma_wait<1>", current, [&](void** all) {
-    const auto groups = [&](int lane) -> auto& {
-      return static_cast<Fiber*>(all[lane])->groups;
-    };
-    while (static_cast<int>(groups(0).size()) > pending) {
-      const std::size_t size = groups(0).front().size();
-      for (std::size_t i = 0; i < size; ++i) {
-        std::array<const Product*, 32> products;
-        for (int lane = 0; lane < 32; ++lane) {
-          if (groups(lane).empty() || groups(lane).front().size() != size) {
-            fail("groups of wgmma differ");
-          }
-          products[static_cast<std::size_t>(lane)] = &groups(lane).front()[i];
-        }
-        multiply(products, quarter);
-      }
-      for (int lane = 0; lane < 32; ++lane) groups(lane).pop_front();
-    }
+  const int warp = current->thread / 32;
+  const unsigned& phase = products_phase[static_cast<std::size_t>(warp)];
+  const unsigned parity = phase % 2;
+  meet(32, pending == 0 ? "wgmma_wait<0>" : "wgmma_wait<1>", nullptr, [&](void**) {
+    due.push_back({warp, pending});
+    if (!order.late_products) finish(due.size() - 1);
   });
+  wait_while(&phase, parity, "products", 0);
 }
 
 }  // namespace rooflash::ptx
