@@ -56,6 +56,7 @@ void check(const Problem& p, int sm_count, int splits, bool outgrown) {
     return prepare(reinterpret_cast<const void*>(kernel<T, kConfig, Softmax>), kConfig, p, t,
                    device, {splits, reinterpret_cast<const void*>(combine_kernel<T>)});
   });
+  if (testing::Test::HasFatalFailure()) return;
   const VerifyResult result = verify_on_host(p, c.tensors(), kAllRows, kSeed);
   EXPECT_EQ(result.status, "passed") << result.worst;
 }
