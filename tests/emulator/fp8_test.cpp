@@ -93,11 +93,14 @@ void check_tile() {
       {1, 200, 70, 1, 1, kWindow, 16},
       {1, 130, 230, 1, 1, kCausal, 0, outgrow},
       {1, 6 * kConfig.block_m(), 40, 1, 1, kCausal},
-      // A row that sees a block of small V alone, then one with all of V.
+      // Rows that see small V alone, and rows that see V of both sizes.
       {1, 10, 250, 1, 1, kCausalTopLeft, 0,
        [](HostCase& c) {
-         for (float& exponent : c.v_log2) exponent = 0;
-         c.v_log2[0] = -16;
+         c.v_log2 = {-16, 0};
+       }},
+      {1, 230, 250, 1, 1, kCausalTopLeft, 0,
+       [](HostCase& c) {
+         c.v_log2 = {-3, 0};
        }},
   };
   int number = 0;

@@ -8,9 +8,9 @@
 // the kernel's shared memory, and that no thread can go on.
 //
 // What it cannot know: how memory accesses of different kinds are ordered and which fences they
-// need (it has one memory, in which all is seen at once), how the tensor cores round (it sums in
-// fp32), registers (setmaxnreg does nothing), more than one CTA at a time. Encodings of descriptors
-// and tensor maps are as the PTX ISA is read here.
+// need, __syncwarp among them (it has one memory, in which all is seen at once), how the tensor
+// cores round (it sums in fp32), registers (setmaxnreg does nothing), more than one CTA at a time.
+// Encodings of descriptors and tensor maps are as the PTX ISA is read here.
 #pragma once
 
 #include <cstdint>
