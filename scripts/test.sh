@@ -52,12 +52,12 @@ build() {
     { grep -vE '^\[[0-9]+/[0-9]+\]|ptxas info|bytes stack frame' "$folder/build.log" | tail -80; return 1; }
 }
 
-# tests FOLDER CTEST-OPTIONS...
+# tests FOLDER CTEST-OPTIONS...: its results are named after the step.
 tests() {
   local folder=$1
   shift
   ctest --test-dir "$folder" --output-on-failure -j "$jobs" \
-    --output-junit "$PWD/$results/$folder.xml" "$@"
+    --output-junit "$PWD/$results/$name.xml" "$@"
 }
 
 build_cuda() {
@@ -104,6 +104,7 @@ if command -v nvcc > /dev/null; then
     if [ -x build-test-cuda/unit_cudnn ]; then
       step "cudnn provider" build-test-cuda/unit_cudnn --gtest_brief=1 || true
     fi
+    step "emulated kernels" tests build-test-cuda -L emulated || true
     if nvidia-smi -L 2> /dev/null | grep -q '^GPU'; then
       step "GPU tests" tests build-test-cuda -L gpu || true
     else

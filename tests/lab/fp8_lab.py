@@ -2,12 +2,10 @@
 """Checks and times the fp8 kernels' tiles beside cuDNN's bf16, in one process on one GPU.
 
     fp8_lab.py --library build/libfp8_lab.so [--only NAME,...] [--parts trace,check,biased,time] [-o FILE.json]
-    fp8_lab.py --library build/libfp8_lab_emulated.so --emulated [--only NAME,...] [--parts trace,check,biased]
 
-For trying ideas: the variants are the table of fp8_lab.cu, the figures are no record. Needs PyTorch 2.1 or newer,
-and a GPU of compute capability 9.0; or, with --emulated, none: the kernels then run on the machine of
-emulator/machine.cpp, on fewer shapes, a minute or two for each variant. Inputs are quantised with scales of their own for every head and block, V with
-a power of two for every block besides, and everything is held against fp64 of what the elements then stand for.
+For trying ideas: the variants are the table of fp8_lab.cu, the figures are no record. Needs PyTorch 2.1 or newer and a
+GPU of compute capability 9.0. Inputs are quantised with scales of their own for every head and block, V with a power
+of two for every block besides, and everything is held against fp64 of what the elements then stand for.
   trace   one tile, in which each query sees one key: names the key and the channel that stand where others belong
   check   small odd shapes with all masks, poisoned outputs, three repeats, several kinds of inputs
   biased  V of mean 2, up to 16,384 keys: what sums that are not kept in fp32 lose
@@ -41,8 +39,6 @@ SHAPES = [(1, 64, 64, 1, 1), (1, 192, 192, 1, 1), (2, 77, 77, 2, 2), (1, 300, 30
           (1, 1024, 1024, 2, 1), (1, 1537, 1537, 1, 1), (1, 128, 2500, 2, 1), (1, 2500, 128, 2, 1),
           (3, 1, 777, 4, 1), (1, 113, 203, 2, 2), (1, 799, 3, 2, 2), (2, 64, 129, 8, 2), (150, 40, 40, 4, 4),
           (1, 1, 1, 1, 1)]
-EMULATED_SHAPES = [(1, 64, 64, 1, 1), (1, 130, 700, 1, 1), (2, 77, 77, 2, 2), (1, 300, 300, 4, 2), (1, 113, 203, 2, 2),
-                   (1, 199, 3, 2, 2), (1, 520, 620, 1, 1), (1, 1, 1, 1, 1)]
 # kind (0 none, 1 causal, 2 window), top-left, left, right
 MASKS = [(0, 0, -1, -1), (1, 0, -1, -1), (1, 1, -1, -1), (2, 0, 100, 0), (2, 1, 31, 64), (2, 0, -1, 5)]
 # Most relative error (Frobenius norm) of each kind of inputs. Weights are rounded to e4m3, which alone is 2.7e-2;
@@ -50,7 +46,6 @@ MASKS = [(0, 0, -1, -1), (1, 0, -1, -1), (1, 1, -1, -1), (2, 0, 100, 0), (2, 1, 
 MOST_ERROR = {"normal": 3.3e-2, "x3": 3.3e-2, "x10": 3.3e-2, "negative": 3.3e-2, "outlier": 3.3e-2, "one-hot": 6e-3}
 MOST_BIASED_ERROR = 8e-3
 MOST_LSE_ERROR = 4e-3  # of 1 + |LSE|; scores are summed by the tensor cores too
-EMULATED_BIASED = [(512, False), (1024, True)]
 BIASED = [(512, False), (2048, False), (2048, True), (16384, False), (16384, True)]
 
 
@@ -82,7 +77,7 @@ class Lab:
         return prepared
 
     def launch(self, prepared):
-        stream = torch.cuda.current_stream().cuda_stream if DEVICE == "cuda" else None
+        stream = torch.cuda.current_stream().cuda_stream
         self.library.lab_launch(prepared, stream)
 
     def run(self, i, x, mask, repeats=0):
@@ -104,8 +99,6 @@ class Lab:
 
 
 def wait():
-    if DEVICE != "cuda":
-        return
     # The default action ends the process, also while it waits in the driver.
     signal.alarm(HANG_S)
     torch.cuda.synchronize()
@@ -273,9 +266,9 @@ def trace(lab, i):
     return lines
 
 
-def cases(shapes):
+def cases():
     for kind in MOST_ERROR:
-        for number, shape in enumerate(shapes):
+        for number, shape in enumerate(SHAPES):
             for mask in MASKS:
                 if kind != "normal" and (shape[1] < 500 or mask[0] == 2):
                     continue
@@ -284,10 +277,10 @@ def cases(shapes):
                 yield kind, number, shape, mask
 
 
-def check(lab, variants, headdim, shapes):
+def check(lab, variants, headdim):
     lines = {i: [] for i in variants}
     most = {i: {} for i in variants}
-    for kind, number, shape, mask in cases(shapes):
+    for kind, number, shape, mask in cases():
         width = headdim if number % 2 == 0 or kind == "one-hot" else headdim - (16 if number % 4 == 1 else 48)
         x = inputs(lab, shape, max(width, 16), kind, number)
         want, want_lse = reference(x, mask)
@@ -312,9 +305,9 @@ def check(lab, variants, headdim, shapes):
     return lines
 
 
-def biased(lab, variants, headdim, cells):
+def biased(lab, variants, headdim):
     lines = {i: [] for i in variants}
-    for seqlen, causal in cells:
+    for seqlen, causal in BIASED:
         mask = (int(causal), 0, -1, -1)
         x = inputs(lab, (1, seqlen, seqlen, 1, 1), headdim, "biased", 2)
         want, _ = reference(x, mask)
@@ -392,7 +385,6 @@ def main():
     parser.add_argument("--library", type=pathlib.Path, required=True)
     parser.add_argument("--only", default="", help="variants, separated by commas")
     parser.add_argument("--parts", default="trace,check,biased,time")
-    parser.add_argument("--emulated", action="store_true")
     parser.add_argument("-o", "--output", type=pathlib.Path)
     arguments = parser.parse_args()
     lab = Lab(arguments.library.resolve())
@@ -401,18 +393,13 @@ def main():
         if name not in lab.names:
             sys.exit(f"fp8_lab: there is no variant {name}; there are {', '.join(lab.names)}")
     parts = arguments.parts.split(",")
-    shapes, lengths = SHAPES, BIASED
-    if arguments.emulated:
-        global DEVICE
-        DEVICE, shapes, lengths = "cpu", EMULATED_SHAPES, EMULATED_BIASED
-        parts = [part for part in parts if part != "time"]
     chosen = [i for i, name in enumerate(lab.names) if not only or name in only]
     failed, results = False, []
     for headdim in sorted({lab.headdim(i) for i in chosen}):
         right = [i for i in chosen if lab.headdim(i) == headdim]
         for part, run in (("trace", lambda: {i: trace(lab, i) for i in right}),
-                          ("check", lambda: check(lab, right, headdim, shapes)),
-                          ("biased", lambda: biased(lab, right, headdim, lengths))):
+                          ("check", lambda: check(lab, right, headdim)),
+                          ("biased", lambda: biased(lab, right, headdim))):
             if part not in parts or not right:
                 continue
             wrong = {i: lines for i, lines in run().items() if lines}

@@ -1,6 +1,6 @@
-// What device code of the fp8 kernels asks of the machine, on the CPU: the intrinsics, and the
-// functions of common/ptx/ under their names, whose headers this one stands in for. See
-// machine.cpp.
+// What device code of the Hopper kernels asks of the machine, on the CPU: the intrinsics, and the
+// functions of common/ptx/ under their names, whose headers this one stands in for. The compiler
+// includes it before all else, as nvcc does its own. See machine.hpp.
 #pragma once
 
 #include <cuda.h>
@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +17,8 @@
 
 #undef __global__
 #undef __shared__
+#undef __grid_constant__
+#undef __launch_bounds__
 #define __global__
 #define __shared__
 #define __grid_constant__
@@ -29,13 +32,12 @@ extern ThreadIndex threadIdx, blockIdx, gridDim;
 
 namespace machine {
 
-// Shared memory begins at an address that is no multiple of much.
-constexpr std::uint32_t kFirstAddress = 0x410;
-unsigned char* shared(std::uint32_t address);
+// `bytes` of shared memory, at a multiple of as many.
+unsigned char* shared(std::uint32_t address, std::size_t bytes);
 
 [[noreturn]] void fail(const char* format, ...);
 
-// The `threads` threads of the caller's warp or warpgroup meet; the last to come runs `work` on
+// The `threads` threads of the caller's warp or block meet; the last to come runs `work` on
 // what all have brought.
 void meet(int threads, const char* what, void* brought, const std::function<void(void**)>& work);
 
@@ -49,6 +51,8 @@ void warp(const char* what, Brought& brought, const Work& work) {
 }
 
 float from_e4m3(unsigned byte);
+float from_bf16(std::uint16_t bits);
+float from_fp16(std::uint16_t bits);
 std::uint32_t to_e4m3(float value);
 
 }  // namespace machine
@@ -56,28 +60,38 @@ std::uint32_t to_e4m3(float value);
 using std::max;
 using std::min;
 
-inline float __shfl_xor_sync(unsigned, float value, int mask) {
+// A value from each lane, to each lane what `work` makes of all.
+template <class Result, class Value, class Work>
+Result exchange(const char* what, Value value, const Work& work) {
   struct Lane {
-    float in, out;
-  } mine{value, 0};
-  machine::warp("shfl", mine, [&](auto of) {
-    for (int lane = 0; lane < 32; ++lane) of(lane).out = of(lane ^ mask).in;
+    Value in;
+    Result out;
+  } mine{value, {}};
+  machine::warp(what, mine, [&](auto of) {
+    for (int lane = 0; lane < 32; ++lane) {
+      of(lane).out = work(lane, [&](int other) { return of(other).in; });
+    }
   });
   return mine.out;
 }
-inline int __any_sync(unsigned, int predicate) {
-  struct Lane {
-    int in, out;
-  } mine{predicate, 0};
-  machine::warp("any", mine, [](auto of) {
-    int any = 0;
-    for (int lane = 0; lane < 32; ++lane) any |= of(lane).in != 0;
-    for (int lane = 0; lane < 32; ++lane) of(lane).out = any;
+inline float __shfl_xor_sync(unsigned, float value, int mask) {
+  return exchange<float>("shfl_xor", value, [&](int lane, auto in) { return in(lane ^ mask); });
+}
+inline float __shfl_sync(unsigned, float value, int from) {
+  return exchange<float>("shfl", value, [&](int, auto in) { return in(from % 32); });
+}
+inline unsigned __ballot_sync(unsigned, int predicate) {
+  return exchange<unsigned>("ballot", predicate, [](int, auto in) {
+    unsigned bits = 0;
+    for (int lane = 0; lane < 32; ++lane) bits |= (in(lane) != 0 ? 1U : 0U) << lane;
+    return bits;
   });
-  return mine.out;
+}
+inline int __any_sync(unsigned mask, int predicate) {
+  return __ballot_sync(mask, predicate) != 0;
 }
 inline int __all_sync(unsigned mask, int predicate) {
-  return !__any_sync(mask, !predicate);
+  return __ballot_sync(mask, predicate) == 0xFFFFFFFFU;
 }
 inline void __syncwarp() {
   int nothing = 0;
@@ -88,14 +102,14 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   const std::uint64_t bytes = a | static_cast<std::uint64_t>(b) << 32;
   unsigned result = 0;
   for (int i = 0; i < 4; ++i) {
-    result |= static_cast<unsigned>(bytes >> 8 * (selector >> 4 * i & 7) & 0xFF) << 8 * i;
+    result |= static_cast<unsigned>(bytes >> 8 * (selector >> 4 * i & 7) & 0xFF) << (8 * i);
   }
   return result;
 }
 template <class To, class From>
 To same_bits(From from) {
   To to;
-  std::memcpy(&to, &from, sizeof to);
+  std::memcpy(static_cast<void*>(&to), &from, sizeof to);
   return to;
 }
 inline float __int_as_float(int bits) {
@@ -106,6 +120,9 @@ inline int __float_as_int(float value) {
 }
 inline float __log2f(float x) {
   return std::log2(x);
+}
+inline float __expf(float x) {
+  return std::exp(x);
 }
 inline float __fdividef(float a, float b) {
   return a / b;
@@ -119,7 +136,7 @@ inline unsigned atomicAdd(unsigned* address, unsigned value) {
 namespace rooflash::ptx {
 
 std::uint32_t smem_address(const void* pointer);
-void cp_async_16(std::uint32_t, const void*, bool);  // declared alone, as what fp8 does not use
+void cp_async_16(std::uint32_t, const void*, bool);  // declared alone: no Hopper kernel uses it
 template <class T>
 void mma_m16n8k16(float (&)[4], const std::uint32_t (&)[4], std::uint32_t, std::uint32_t);
 
@@ -151,15 +168,16 @@ inline std::uint32_t pack_e4m3(float a, float b, float c, float d) {
 
 template <class T>
 T load(std::uint32_t address) {
-  if (address % sizeof(T) != 0) machine::fail("a load of %zu bytes from %x", sizeof(T), address);
   T value;
-  std::memcpy(&value, machine::shared(address), sizeof value);
+  std::memcpy(&value, machine::shared(address, sizeof value), sizeof value);
   return value;
 }
 template <class T>
 void store(std::uint32_t address, T value) {
-  if (address % sizeof(T) != 0) machine::fail("a store of %zu bytes to %x", sizeof(T), address);
-  std::memcpy(machine::shared(address), &value, sizeof value);
+  std::memcpy(machine::shared(address, sizeof value), &value, sizeof value);
+}
+inline uint4 load_shared_16(std::uint32_t address) {
+  return load<uint4>(address);
 }
 inline int4 load_shared_int4(std::uint32_t address) {
   return load<int4>(address);
@@ -193,11 +211,7 @@ void move_matrices(const char* what, std::uint32_t address, std::uint32_t* regis
   MatrixLane mine{address, registers};
   machine::warp(what, mine, [&](auto of) {
     for (int matrix = 0; matrix < kMatrices; ++matrix) {
-      const auto row = [&](int i) {
-        const std::uint32_t at = of(matrix * 8 + i).address;
-        if (at % 16 != 0) machine::fail("%s of a row at %x", what, at);
-        return machine::shared(at);
-      };
+      const auto row = [&](int i) { return machine::shared(of(matrix * 8 + i).address, 16); };
       for (int lane = 0; lane < 32; ++lane) {
         move(row, lane, reinterpret_cast<unsigned char*>(of(lane).registers + matrix));
       }
@@ -245,14 +259,36 @@ inline std::uint64_t evict_last() {
 }
 struct Corner {
   int column, head, row, batch;
+  static constexpr int kRank = 4;
+  std::array<int, 5> places() const { return {column, head, row, batch}; }
 };
-struct GroupCorner {  // declared alone, as what fp8 does not use
+struct GroupCorner {
+  GroupCorner(int of_column, int of_member, int of_group, int of_row, int of_batch)
+      : column(of_column), member(of_member), group(of_group), row(of_row), batch(of_batch) {}
   int column, member, group, row, batch;
+  static constexpr int kRank = 5;
+  std::array<int, 5> places() const { return {column, member, group, row, batch}; }
 };
+void start_load(std::uint32_t target, const CUtensorMap* map, int rank,
+                const std::array<int, 5>& corner, std::uint32_t barrier);
+void start_store(const CUtensorMap* map, int rank, const std::array<int, 5>& corner,
+                 std::uint32_t source);
+void check_rank(const CUtensorMap* map, int rank);
+
 inline void tma_prefetch(const CUtensorMap*) {}
-void tma_load(std::uint32_t target, const CUtensorMap* map, Corner at, std::uint32_t barrier,
-              std::uint64_t policy);
-void tma_store(const CUtensorMap* map, Corner at, std::uint32_t source);
+template <class AnyCorner = Corner>
+void tma_prefetch_l2(const CUtensorMap* map, AnyCorner) {
+  check_rank(map, AnyCorner::kRank);
+}
+template <class AnyCorner = Corner>
+void tma_load(std::uint32_t target, const CUtensorMap* map, AnyCorner at, std::uint32_t barrier,
+              std::uint64_t) {
+  start_load(target, map, AnyCorner::kRank, at.places(), barrier);
+}
+template <class AnyCorner = Corner>
+void tma_store(const CUtensorMap* map, AnyCorner at, std::uint32_t source) {
+  start_store(map, AnyCorner::kRank, at.places(), source);
+}
 inline void tma_store_commit() {}
 void tma_store_wait_read();
 
@@ -264,6 +300,8 @@ struct Product {
   const std::uint32_t* a_registers;  // or nullptr
   std::uint64_t a, b;
   int columns;
+  WgmmaType type;
+  bool transposed;  // B
   bool accumulate;
 };
 void wgmma_issue(const Product& product);
@@ -278,20 +316,24 @@ inline void fence_proxy_async() {}
 template <int kBlocks>
 void pin(float (&)[kBlocks][4]) {}
 
-template <int kRowBytes>
+template <int kRowBytes = 128>
 std::uint64_t wgmma_descriptor(std::uint32_t address) {
   const std::uint64_t layout = kRowBytes == 128 ? 1 : kRowBytes == 64 ? 2 : 3;
   return (address & 0x3FFFFU) >> 4 | std::uint64_t{8 * kRowBytes >> 4} << 32 | layout << 62;
 }
+inline std::uint64_t wgmma_descriptor_transposed(std::uint32_t address,
+                                                 std::uint32_t columns_bytes) {
+  return wgmma_descriptor(address) | std::uint64_t{columns_bytes >> 4} << 16;
+}
 template <WgmmaType kType, int kN, bool kAccumulate = true>
 void wgmma_ss(float (&d)[kN / 8][4], std::uint64_t a, std::uint64_t b) {
-  static_assert(kType == WgmmaType::e4m3);
-  wgmma_issue({&d[0][0], nullptr, a, b, kN, kAccumulate});
+  static_assert(kType != WgmmaType::tf32);
+  wgmma_issue({&d[0][0], nullptr, a, b, kN, kType, false, kAccumulate});
 }
 template <WgmmaType kType, int kN, bool kTransposed, bool kAccumulate = true>
 void wgmma_rs(float (&d)[kN / 8][4], const std::uint32_t (&a)[4], std::uint64_t b) {
-  static_assert(kType == WgmmaType::e4m3 && !kTransposed);
-  wgmma_issue({&d[0][0], a, 0, b, kN, kAccumulate});
+  static_assert(kType != WgmmaType::tf32 && !(kType == WgmmaType::e4m3 && kTransposed));
+  wgmma_issue({&d[0][0], a, 0, b, kN, kType, kTransposed, kAccumulate});
 }
 
 }  // namespace rooflash::ptx
