@@ -16,8 +16,9 @@ namespace rooflash {
 // as in core/problem.hpp. Those of e4m3 are quantised by the problem's modes.
 struct HostCase {
   std::vector<float> q, k, v, o, lse;
-  std::vector<float> q_scale, k_scale, v_scale, v_log2;  // with e4m3 alone, as in kernel.hpp
-  std::vector<float> real_q, real_k, real_v;             // with e4m3 alone, before quantising
+  // With e4m3 alone: the scales, as in kernel.hpp, and the inputs before quantising.
+  std::vector<float> q_scale = {}, k_scale = {}, v_scale = {}, v_log2 = {};
+  std::vector<float> real_q = {}, real_k = {}, real_v = {};
   HostTensors tensors();
   // Q, K and V before quantising, with the outputs.
   HostTensors real_tensors();
