@@ -27,12 +27,14 @@ inline float tensor_core_sum(float sum, const float* a, const float* b, std::int
   if (largest == 0 || !std::isfinite(plain)) return plain;
   int exponent = 0;
   std::frexp(largest, &exponent);  // largest = m 2^exponent with m in [0.5, 1)
-  const float unit = std::ldexp(1.0F, exponent - 1 - kKeptBits);
-  const float per_unit = 1.0F / unit;
+  // In double, which holds the unit of the smallest fp32 numbers, and one over it.
+  const double unit = std::ldexp(1.0, exponent - 1 - kKeptBits);
+  const double per_unit = 1.0 / unit;
   auto kept = static_cast<std::int32_t>(sum * per_unit);
-  for (std::int64_t i = 0; i < count; ++i)
+  for (std::int64_t i = 0; i < count; ++i) {
     kept += static_cast<std::int32_t>(products[i] * per_unit);
-  return static_cast<float>(kept) * unit;
+  }
+  return static_cast<float>(kept * unit);
 }
 
 }  // namespace rooflash::fp8

@@ -76,6 +76,11 @@ TEST(TensorCoreSum, DropsWhatIsThirteenBitsBelowTheLargest) {
   EXPECT_EQ(sum(-16384, 3, 1), -16384 + 2);
   // A product may be the largest, too: the sum before it is cut then.
   EXPECT_EQ(sum(1.75F, 8192, 1), 8193);
+  // Sums that rescaling has all but undone, and their like.
+  const float tiny = std::numeric_limits<float>::denorm_min();
+  EXPECT_EQ(sum(3 * tiny, 0), 3 * tiny);
+  EXPECT_EQ(sum(-3 * tiny, 1), 32);
+  EXPECT_EQ(sum(std::ldexp(1.0F, 120), 448, 1), std::ldexp(1.0F, 120));
   EXPECT_TRUE(std::isnan(sum(1, std::numeric_limits<float>::quiet_NaN())));
   EXPECT_EQ(sum(std::numeric_limits<float>::infinity(), 1), std::numeric_limits<float>::infinity());
 }
