@@ -5,7 +5,7 @@
 namespace rooflash::fp8 {
 
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
-                 const Scales& scales, const DeviceLimits& device) {
+                 const float* v_mean, const DeviceLimits& device) {
   const auto counters = hopper::make_counters();
   const auto args = std::make_shared<Arguments>();
   const auto map = [&](const void* data, std::int64_t seqlen, std::int64_t heads, int rows) {
@@ -22,7 +22,7 @@ Prepared prepare(const void* kernel, const Config& config, const Problem& p, con
   args->band_last = static_cast<int>(args->problem.band.last);
   args->schedule = hopper::schedule_for(p, config.block_m(), device.sm_count);
   args->counters = counters.get();
-  args->scales = scales;
+  args->v_mean = v_mean;
   return hopper::prepare_persistent(kernel, config.threads(), config.smem_bytes(),
                                     args->schedule.tiles(), device, args, counters);
 }

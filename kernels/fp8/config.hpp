@@ -1,10 +1,13 @@
 // Tiles of the fp8 kernels and what follows from them. CUDA-free.
 #pragma once
 
+#include "core/fp8.hpp"
+
 namespace rooflash::fp8 {
 
-inline constexpr int kWarpgroupRows = 64;  // queries of a warpgroup, which share a scale of Q
-inline constexpr int kScaleKeys = 192;     // keys that share a scale of K and one of V
+inline constexpr int kWarpgroupRows = 64;  // queries of a warpgroup
+static_assert(kWarpgroupRows == kScaleRowsQ);
+inline constexpr int kScaleKeys = static_cast<int>(kScaleRowsKv);
 
 // Tiles of Q, K and V as they are loaded lie in shared memory as columns of this width.
 constexpr int row_bytes_of(int headdim) {

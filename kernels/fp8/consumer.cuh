@@ -105,9 +105,9 @@ class Consumer {
       const ForwardArguments& p = args_.problem;
       const int head_kv = place.head / (p.heads_q / p.heads_kv);
       scales_ = (place.batch * p.heads_kv + head_kv) * ((p.seqlen_kv - 1) / kScaleKeys + 1);
-      q_scale_log2_ = p.scale_log2 * args_.scales.q[(place.batch * p.heads_q + place.head) *
-                                                        ((p.seqlen_q - 1) / kWarpgroupRows + 1) +
-                                                    place.first_row / kWarpgroupRows];
+      q_scale_log2_ = p.scale_log2 * scales().q[(place.batch * p.heads_q + place.head) *
+                                                    ((p.seqlen_q - 1) / kWarpgroupRows + 1) +
+                                                place.first_row / kWarpgroupRows];
       load_scales(block_);
     }
     return true;
@@ -127,10 +127,13 @@ class Consumer {
   __device__ __forceinline__ int begin_block() const {
     return ptx::uniform(read_own().begin);
   }
+  __device__ __forceinline__ const Scales& scales() const {
+    return args_.problem.tensors.scales;
+  }
   __device__ __forceinline__ void load_scales(int block) {
     const int at = scales_ + max(block, 0) / (kScaleKeys / kBlockN);
-    k_scale_ = args_.scales.k[at];
-    v_log2_ = args_.scales.v_log2[at];
+    k_scale_ = scales().k[at];
+    v_log2_ = scales().v_log2[at];
   }
 
   // Passes over blocks that others work on. K goes back before V has come: the producer may wait
@@ -373,7 +376,7 @@ class Consumer {
   __device__ __forceinline__ void add_mean(int head_kv, const bool (&empty)[2]) {
     const int headdim = args_.problem.headdim;
     const float* const mean =
-        args_.scales.v_mean + static_cast<std::int64_t>(head_kv) * headdim + 4 * (lane() & 3);
+        args_.v_mean + static_cast<std::int64_t>(head_kv) * headdim + 4 * (lane() & 3);
 #pragma unroll
     for (int group = 0; group < kHeaddim / 16; ++group) {
       if (16 * group >= headdim) break;
@@ -401,7 +404,7 @@ class Consumer {
     const Place place = read_place();
     const int head = place.batch * p.heads_q + place.head;
     const int head_kv = place.batch * p.heads_kv + place.head / (p.heads_q / p.heads_kv);
-    const float v_scale = args_.scales.v[head_kv];
+    const float v_scale = scales().v[head_kv];
     bool empty[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -421,7 +424,7 @@ class Consumer {
         o_.at[0][n][2 * r + 1] *= scale;
       }
     }
-    if (args_.scales.v_mean != nullptr) add_mean(head_kv, empty);
+    if (args_.v_mean != nullptr) add_mean(head_kv, empty);
     const std::uint32_t staged = smem_.own(warpgroup(), warp());
 #pragma unroll
     for (int r = 0; r < 2; ++r) {

@@ -23,8 +23,6 @@ constexpr float kLagLog2 = 4.75F;
 // Of a score: scaling, half a maximum, sum, a conversion that takes two slots.
 constexpr double kFp32Ops = 4;
 
-static_assert(kWarpgroupRows == kScaleRowsQ && kScaleKeys == kScaleRowsKv);
-
 // Rows of `most` from `first` on that exist.
 std::int64_t existing(std::int64_t first, std::int64_t most, std::int64_t seqlen) {
   return std::clamp<std::int64_t>(seqlen - first, 0, most);

@@ -36,11 +36,14 @@ void check(const Problem& p, int sm_count, const Edit& edit = {}) {
   const auto k = on_device(c.k);
   const auto v = on_device(c.v);
   run_in_all_orders<__nv_bfloat16>(p, c, [&](void* o, float* lse) {
-    const rooflash::Scales scales = c.tensors().scales;
     return prepare(reinterpret_cast<const void*>(kernel<kConfig, Softmax>), kConfig, p,
-                   {.q = q.data(), .k = k.data(), .v = v.data(), .o = o, .lse = lse},
-                   {scales.q, scales.k, scales.v, scales.v_log2, nullptr},
-                   {.sm = 90, .sm_count = sm_count});
+                   {.q = q.data(),
+                    .k = k.data(),
+                    .v = v.data(),
+                    .o = o,
+                    .lse = lse,
+                    .scales = c.tensors().scales},
+                   nullptr, {.sm = 90, .sm_count = sm_count});
   });
   if (testing::Test::HasFatalFailure()) return;
   const VerifyResult result = verify_on_host(p, c.tensors(), kAllRows, kSeed);
@@ -165,11 +168,14 @@ TEST(EmulatedFp8, AddsTheMeanOfV) {
   for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = static_cast<float>(i);
   const auto run = [&](const float* v_mean) {
     run_in_all_orders<__nv_bfloat16>(p, c, [&](void* o, float* lse) {
-      const rooflash::Scales scales = c.tensors().scales;
       return prepare(reinterpret_cast<const void*>(kernel<kConfig, Maximum>), kConfig, p,
-                     {.q = q.data(), .k = k.data(), .v = v.data(), .o = o, .lse = lse},
-                     {scales.q, scales.k, scales.v, scales.v_log2, v_mean},
-                     {.sm = 90, .sm_count = 1});
+                     {.q = q.data(),
+                      .k = k.data(),
+                      .v = v.data(),
+                      .o = o,
+                      .lse = lse,
+                      .scales = c.tensors().scales},
+                     v_mean, {.sm = 90, .sm_count = 1});
     });
     return c.o;
   };

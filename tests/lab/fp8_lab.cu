@@ -96,8 +96,8 @@ int lab_scale_keys() {
   return rooflash::fp8::kScaleKeys;
 }
 
-// A launch on tensors as kernel.hpp has them, scales as fp8/arguments.cuh has them; nullptr, with
-// the reason on standard error, where it cannot be made. `mask`: 0 none, 1 causal, 2 window.
+// A launch on tensors and scales as kernel.hpp has them; nullptr, with the reason on standard
+// error, where it cannot be made. `mask`: 0 none, 1 causal, 2 window.
 void* lab_prepare(int i, const void* q, const void* k, const void* v, void* o, float* lse,
                   const float* q_scale, const float* k_scale, const float* v_scale,
                   const float* v_log2, const float* v_mean, int batch, int seqlen_q, int seqlen_kv,
@@ -118,9 +118,10 @@ void* lab_prepare(int i, const void* q, const void* k, const void* v, void* o, f
     p.mask = mask_of(mask, top_left, left, right);
     DeviceLimits device;
     cudaDeviceGetAttribute(&device.sm_count, cudaDevAttrMultiProcessorCount, 0);
-    return new Prepared(fp8::prepare(entry.kernel, entry.config, p,
-                                     {.q = q, .k = k, .v = v, .o = o, .lse = lse},
-                                     {q_scale, k_scale, v_scale, v_log2, v_mean}, device));
+    return new Prepared(fp8::prepare(
+        entry.kernel, entry.config, p,
+        {.q = q, .k = k, .v = v, .o = o, .lse = lse, .scales = {q_scale, k_scale, v_scale, v_log2}},
+        v_mean, device));
   } catch (const std::exception& error) {
     std::cerr << "fp8_lab: " << error.what() << "\n";
     return nullptr;

@@ -88,8 +88,8 @@ CUtensorMap rows_map(DType dtype, const void* data, std::int64_t batch, std::int
 
 namespace {
 
-// Of the same tensor in boxes of `box_rows` rows of a query tile with `pack`, of which `group` are
-// a query's: a box has those of some queries, or some of a query's.
+// Of a [batch, seqlen, heads, width] tensor in boxes of `box_rows` rows of a query tile with
+// `pack`, of which `group` are a query's: a box has those of some queries, or some of a query's.
 CUtensorMap packed_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
                        std::int64_t heads, std::int64_t group, std::int64_t width, int box_rows) {
   const int members = static_cast<int>(std::min<std::int64_t>(group, box_rows));
@@ -165,6 +165,13 @@ Arguments make_arguments(const Problem& p, const Tensors& t, const Config& confi
   return args;
 }
 
+void require_code() {
+#ifndef ROOFLASH_SM90A
+  throw NotBuiltError(
+      "this build holds no code for sm_90a (configure with 90a among ROOFLASH_ARCHITECTURES)");
+#endif
+}
+
 void launch(const void* kernel, int ctas, int threads, int smem_bytes, void* args,
             CUstream_st* stream) {
   void* arguments[] = {args};
@@ -178,10 +185,7 @@ void launch(const void* kernel, int ctas, int threads, int smem_bytes, void* arg
 
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
                  const DeviceLimits& device, const Splitting& splitting) {
-#ifndef ROOFLASH_SM90A
-  throw NotBuiltError(
-      "this build holds no code for sm_90a (configure with 90a among ROOFLASH_ARCHITECTURES)");
-#endif
+  require_code();
   const int splits = config.split ? splitting.count : 1;
   if (splits < 1 || splits > kMostSplits) {
     throw Error(ExitCode::incomplete, "keys are not cut into " + std::to_string(splits) +
@@ -224,10 +228,7 @@ Prepared prepare(const void* kernel, const Config& config, const Problem& p, con
 Prepared prepare_persistent(const void* kernel, int threads, int smem_bytes, int tiles,
                             const DeviceLimits& device, std::shared_ptr<void> args,
                             std::shared_ptr<Counters> counters) {
-#ifndef ROOFLASH_SM90A
-  throw NotBuiltError(
-      "this build holds no code for sm_90a (configure with 90a among ROOFLASH_ARCHITECTURES)");
-#endif
+  require_code();
   const int grid = std::min(tiles, device.sm_count);
   const Resources resources = prepare_kernel(kernel, threads, smem_bytes, grid, device.sm_count);
   return {.launch =

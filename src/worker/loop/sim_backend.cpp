@@ -175,7 +175,9 @@ class SimBackend : public Backend {
     HostCase host = make_host_case(problem, request.seed);
     TwoLevelMemory memory(sram_bytes(request));
     kernel.host(problem, host.tensors(), kernel.tile(problem, memory.sram_bytes()), memory);
-    VerifyResult result = verify_on_host(problem, host.tensors(), kMaxCheckedRows, request.seed);
+    const HostTensors real = host.real_tensors();
+    VerifyResult result = verify_on_host(problem, host.tensors(), kMaxCheckedRows, request.seed,
+                                         problem.dtype == DType::e4m3 ? &real : nullptr);
     if (!full) result.shape = shape_text(problem);
     if (!full && result.status == "passed") result.status = "reduced";
     return verified_.insert_or_assign(key, result).first->second;
