@@ -15,7 +15,7 @@ for folder in /opt/nvidia/nsight-compute/* /opt/nvidia/nsight-systems/*/bin /usr
   if [ -d "$folder" ]; then PATH="$PATH:$folder"; fi
 done
 out=${ROOFLASH_OUT:-out/gpu_check}
-all_steps="measuring tests verify memcheck racecheck initcheck synccheck robustness doctor profile tools quickstart report"
+all_steps="measuring tests verify huge memcheck racecheck initcheck synccheck robustness doctor profile tools quickstart report"
 steps=" ${*:-$all_steps} "
 for name in "$@"; do
   if [[ " $all_steps " != *" $name "* ]]; then
@@ -113,6 +113,7 @@ step measuring 240 build/test_gpu_kernels --gtest_brief=1 "--gtest_filter=$alone
 step tests 420 bash -c 'shared "$@"' bash build/test_gpu_kernels --gtest_brief=1 "--gtest_filter=-$alone"
 # What a user runs to know that results are right.
 step verify 120 build/rooflash verify -q
+step huge 120 build/rooflash verify -q --suite huge
 # memcheck and racecheck look at cuBLAS's kernels too: racecheck 13.0 loses the context on one of them
 # if told to leave it out. The others look at our kernels alone.
 own_kernels=(--kernel-name kns=rooflash)

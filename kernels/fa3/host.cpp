@@ -18,6 +18,10 @@ Tile choose_tile(const Problem& p, std::int64_t sram_bytes) {
   return hopper::choose_tile(p, choose(p).config, sram_bytes);
 }
 
+std::int64_t workspace_bytes(const Problem& p) {
+  return hopper::workspace_bytes(p, choose(p).config);
+}
+
 void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& memory) {
   hopper::forward(p, t, tile, choose(p).config, hopper::Softmax(), memory);
 }
@@ -27,7 +31,7 @@ Traffic traffic(const Problem& p, Tile tile) {
 }
 
 std::string choice(const Problem& p) {
-  return hopper::describe(choose(p));
+  return hopper::describe(p, choose(p));
 }
 
 }  // namespace
@@ -40,6 +44,7 @@ const Kernel kKernel = {
     .source = "arXiv 2407.08608, section 3",
     .variants = kVariants,
     .limits = limits,
+    .workspace_bytes = workspace_bytes,
     .tile = choose_tile,
     .host = host,
     .traffic = traffic,

@@ -19,6 +19,10 @@ Tile choose_tile(const Problem& p, std::int64_t sram_bytes) {
   return hopper::choose_tile(p, choose(p).config, sram_bytes);
 }
 
+std::int64_t workspace_bytes(const Problem& p) {
+  return hopper::workspace_bytes(p, choose(p).config);
+}
+
 void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& memory) {
   const hopper::Config& config = choose(p).config;
   if (is_lazy(config)) {
@@ -34,7 +38,7 @@ Traffic traffic(const Problem& p, Tile tile) {
 }
 
 std::string choice(const Problem& p) {
-  return hopper::describe(choose(p));
+  return hopper::describe(p, choose(p));
 }
 
 }  // namespace
@@ -46,6 +50,7 @@ const Kernel kKernel = {
     .source = "rooflash's own step beyond FlashAttention-3",
     .variants = kVariants,
     .limits = limits,
+    .workspace_bytes = workspace_bytes,
     .tile = choose_tile,
     .host = host,
     .traffic = traffic,

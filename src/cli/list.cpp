@@ -56,13 +56,14 @@ std::string variants_text(const Kernel& kernel) {
   return text;
 }
 
-// The tiles that a family's choice comes to for one head dim and mask, each with the sequence
-// length from which on it is taken.
+// The tiles that a family's choice comes to for one head dim and mask, with heads enough for every
+// SM, each with the sequence length from which on it is taken.
 using Runs = std::vector<std::pair<std::int64_t, std::string>>;
 
 Runs runs_of(const Kernel& kernel, int headdim, MaskKind mask) {
   Problem p;
   p.dtype = kernel.variants.front().dtype;
+  p.batch = 256;
   p.headdim = p.headdim_v = headdim;
   p.mask.kind = mask;
   Runs runs;
@@ -72,6 +73,21 @@ Runs runs_of(const Kernel& kernel, int headdim, MaskKind mask) {
     if (runs.empty() || runs.back().second != tile) runs.emplace_back(seqlen, tile);
   }
   return runs;
+}
+
+// The one for a query of each head on many keys, as in decoding.
+std::string decoding_text(const Kernel& kernel, int headdim) {
+  Problem p;
+  p.dtype = kernel.variants.front().dtype;
+  p.heads_q = 32;
+  p.heads_kv = 8;
+  p.seqlen_q = 1;
+  p.seqlen_kv = 16384;
+  p.headdim = p.headdim_v = headdim;
+  return fmt::format("    {}: {}\n",
+                     fmt::format("d{}, 1 query on {} keys, {} heads on {}", headdim,
+                                 format_count(p.seqlen_kv), p.heads_q, p.heads_kv),
+                     kernel.choice(p));
 }
 
 std::string choices_text(const Kernel& kernel) {
@@ -90,6 +106,7 @@ std::string choices_text(const Kernel& kernel) {
     const Runs causal = runs_of(kernel, headdim, MaskKind::causal);
     add(fmt::format("d{}{}", headdim, full == causal ? "" : " full"), full);
     if (full != causal) add(fmt::format("d{} causal", headdim), causal);
+    text += decoding_text(kernel, headdim);
   }
   return text;
 }

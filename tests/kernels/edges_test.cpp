@@ -151,6 +151,29 @@ TEST_P(Kernels, SmallLengths) {
   }
 }
 
+// Few queries on many keys, in groups of heads: kernels may cut the keys into parts or put the
+// heads of a group into one tile. The last has tiles enough without parts.
+TEST_P(Kernels, SmallShortQueries) {
+  const KernelVariant& kernel = GetParam();
+  struct Short {
+    Heads heads;
+    Lengths lengths;
+  };
+  std::size_t turn = 0;
+  for (const auto& [heads, lengths] :
+       {Short{{1, 8, 1}, {1, 700}}, Short{{2, 6, 2}, {5, 1300}}, Short{{1, 64, 1}, {33, 650}},
+        Short{{1, 65, 1}, {1, 600}}, Short{{70, 8, 2}, {3, 77}}}) {
+    Problem p = kernel.problem();
+    set_heads(p, heads);
+    p.seqlen_q = lengths.q;
+    p.seqlen_kv = lengths.kv;
+    for (const Mask& mask : kernel.masks(p, turn++)) {
+      p.mask = mask;
+      expect_reference(kernel, p);
+    }
+  }
+}
+
 // One query, one key, one head. Constant inputs, whose sums are exact: there is but one row to
 // compare.
 TEST_P(Kernels, SmallSingleRow) {
@@ -203,7 +226,8 @@ TEST_P(Kernels, SmallRaceRepeats) {
   const KernelVariant& kernel = GetParam();
   Problem p = kernel.problem();
   p.heads_q = 2;
-  for (const Lengths& lengths : {Lengths{200, 129}, Lengths{65, 200}, Lengths{3, 7}}) {
+  for (const Lengths& lengths :
+       {Lengths{200, 129}, Lengths{65, 200}, Lengths{3, 7}, Lengths{3, 700}}) {
     p.seqlen_q = lengths.q;
     p.seqlen_kv = lengths.kv;
     for (const Mask& mask : kernel.masks(p, 0)) {

@@ -2,11 +2,14 @@
 // time beside one another: to try one is a line in the table below.
 #include <exception>
 #include <iostream>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "common/hopper/combine.cuh"
 #include "common/hopper/forward.cuh"
 #include "common/hopper/running_maximum.cuh"
+#include "common/launch.hpp"
 #include "rf/softmax.cuh"
 
 namespace rooflash {
@@ -53,7 +56,7 @@ template <DType kDType>
 using Wary = rf::Softmax<Element<kDType>, true>;
 
 // name, dtype, softmax, then head dim, warpgroups, keys, blocks a stage, stages, early release, Q
-// in registers, keys split, heads packed
+// in registers, keys split
 #define LAB(name, dtype, softmax, ...)                    \
   struct Tile_##name {                                    \
     static constexpr hopper::Config kConfig{__VA_ARGS__}; \
@@ -75,14 +78,7 @@ LAB(d256_2x64_maximum, bf16, Maximum, 256, 2, 64, 1, 2, true, false);
 LAB(d64_4x128_maximum_split, bf16, Maximum, 64, 4, 64, 2, 4, false, false, true);
 LAB(d128_3x128_maximum_split, bf16, Maximum, 128, 3, 64, 2, 2, false, false, true);
 LAB(d128_3x64_lazy_split, bf16, Lazy<DType::bf16>, 128, 3, 64, 1, 4, false, false, true);
-LAB(d128_3x64_lazy_fp16_split, fp16, Lazy<DType::fp16>, 128, 3, 64, 1, 4, false, false, true);
 LAB(d256_2x64_maximum_split, bf16, Maximum, 256, 2, 64, 1, 2, true, false, true);
-LAB(d64_4x128_maximum_split_pack, bf16, Maximum, 64, 4, 64, 2, 4, false, false, true, true);
-LAB(d128_3x128_maximum_pack, bf16, Maximum, 128, 3, 64, 2, 2, false, false, false, true);
-LAB(d128_3x128_maximum_split_pack, bf16, Maximum, 128, 3, 64, 2, 2, false, false, true, true);
-LAB(d128_3x64_lazy_split_pack, bf16, Lazy<DType::bf16>, 128, 3, 64, 1, 4, false, false, true, true);
-LAB(d256_2x64_maximum_pack, bf16, Maximum, 256, 2, 64, 1, 2, true, false, false, true);
-LAB(d256_2x64_maximum_split_pack, bf16, Maximum, 256, 2, 64, 1, 2, true, false, true, true);
 #undef LAB
 
 Mask mask_of(int kind, int top_left, int left, int right) {
@@ -112,10 +108,6 @@ int lab_split(int i) {
   return rooflash::entries()[static_cast<std::size_t>(i)].config.split ? 1 : 0;
 }
 
-int lab_pack(int i) {
-  return rooflash::entries()[static_cast<std::size_t>(i)].config.pack ? 1 : 0;
-}
-
 // A launch on tensors as kernel.hpp has them; nullptr, with the reason on standard error, where it
 // cannot be made. `mask`: 0 none, 1 causal, 2 window. `splits`: 0 as many as the schedule asks for.
 void* lab_prepare(int i, const void* q, const void* k, const void* v, void* o, float* lse,
@@ -140,9 +132,17 @@ void* lab_prepare(int i, const void* q, const void* k, const void* v, void* o, f
     if (splits == 0) {
       splits = hopper::splits_for(p, config, device.sm_count);
     }
-    return new Prepared(hopper::prepare(entry.kernel, config, p,
-                                        {.q = q, .k = k, .v = v, .o = o, .lse = lse}, device,
-                                        {splits, entry.combine}));
+    Tensors t{.q = q, .k = k, .v = v, .o = o, .lse = lse};
+    std::shared_ptr<void> parts;
+    if (config.split) {
+      const auto bytes = static_cast<std::size_t>(hopper::parts_bytes(p, splits));
+      check_launch(cudaMalloc(&t.workspace, bytes), "cudaMalloc");
+      parts = {t.workspace, [](void* memory) { cudaFree(memory); }};
+    }
+    Prepared prepared =
+        hopper::prepare(entry.kernel, config, p, t, device, {splits, entry.combine});
+    prepared.launch = [parts, launch = prepared.launch](CUstream_st* stream) { launch(stream); };
+    return new Prepared(std::move(prepared));
   } catch (const std::exception& error) {
     std::cerr << "hopper_lab: " << error.what() << "\n";
     return nullptr;

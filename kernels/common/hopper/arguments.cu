@@ -89,7 +89,8 @@ CUtensorMap rows_map(DType dtype, const void* data, std::int64_t batch, std::int
 namespace {
 
 // Of a [batch, seqlen, heads, width] tensor in boxes of `box_rows` rows of a query tile with
-// `pack`, of which `group` are a query's: a box has those of some queries, or some of a query's.
+// packed heads, of which `group` are a query's: a box has those of some queries, or some of a
+// query's.
 CUtensorMap packed_map(DType dtype, const void* data, std::int64_t batch, std::int64_t seqlen,
                        std::int64_t heads, std::int64_t group, std::int64_t width, int box_rows) {
   const int members = static_cast<int>(std::min<std::int64_t>(group, box_rows));
@@ -116,29 +117,6 @@ std::shared_ptr<Counters> make_counters() {
 
 namespace {
 
-// Memory for the parts' O and LSE.
-std::shared_ptr<float> make_parts(std::int64_t bytes) {
-  void* memory = nullptr;
-  if (cudaMalloc(&memory, static_cast<std::size_t>(bytes)) != cudaSuccess) {
-    (void)cudaGetLastError();
-    throw Error(ExitCode::incomplete, "no memory for O and LSE of parts of the keys, " +
-                                          std::to_string(bytes) + " bytes");
-  }
-  return {static_cast<float*>(memory), [](float* parts) { cudaFree(parts); }};
-}
-
-// A warpgroup's rows are those of whole queries, and rows are counted in 32 bits.
-void check_packing(const Problem& p) {
-  const std::int64_t group = p.heads_q / p.heads_kv;
-  if (!std::has_single_bit(static_cast<std::uint64_t>(group)) || group > kWarpgroupRows) {
-    throw UnsupportedError("tiles hold 1, 2, 4 ... 64 heads of a KV head, not " +
-                           std::to_string(group));
-  }
-  if (p.seqlen_q * group > std::int64_t{1} << 29) {
-    throw UnsupportedError("tiles hold at most 2^29 queries times heads of a KV head");
-  }
-}
-
 // Tensor maps for `config`'s boxes and the order of the tiles.
 Arguments make_arguments(const Problem& p, const Tensors& t, const Config& config,
                          Counters* counters, int sm_count) {
@@ -147,7 +125,7 @@ Arguments make_arguments(const Problem& p, const Tensors& t, const Config& confi
     return rows_map(p.dtype, data, p.batch, p.seqlen_kv, p.heads_kv, width, config.stage_keys());
   };
   const auto queries = [&](const void* data, std::int64_t width, int box_rows) {
-    return config.pack
+    return config.split
                ? packed_map(p.dtype, data, p.batch, p.seqlen_q, p.heads_q, packed, width, box_rows)
                : rows_map(p.dtype, data, p.batch, p.seqlen_q, p.heads_q, width, box_rows);
   };
@@ -191,22 +169,16 @@ Prepared prepare(const void* kernel, const Config& config, const Problem& p, con
     throw Error(ExitCode::incomplete, "keys are not cut into " + std::to_string(splits) +
                                           " parts, at most " + std::to_string(kMostSplits));
   }
-  if (config.pack) check_packing(p);
   const std::shared_ptr<Counters> counters = make_counters();
   Arguments args = make_arguments(p, t, config, counters.get(), device.sm_count);
   const std::int64_t works = std::int64_t{args.schedule.tiles()} * splits;
   if (works > std::numeric_limits<int>::max()) {
     throw Error(ExitCode::incomplete, std::to_string(works) + " parts of query tiles are too many");
   }
-  std::int64_t parts_bytes = 0;
-  std::shared_ptr<float> parts;
   args.parts = {splits, lse_elements(p), nullptr, nullptr};
   if (config.split) {
-    const std::int64_t o_floats = splits * o_elements(p);
-    parts_bytes = (o_floats + splits * lse_elements(p)) * 4;
-    parts = make_parts(parts_bytes);
-    args.parts.o = parts.get();
-    args.parts.lse = parts.get() + o_floats;
+    args.parts.o = static_cast<float*>(t.workspace);
+    args.parts.lse = args.parts.o + splits * o_elements(p);
   }
   const int grid = static_cast<int>(std::min<std::int64_t>(works, device.sm_count));
   // Rows beyond come to the same CTAs.
@@ -214,15 +186,14 @@ Prepared prepare(const void* kernel, const Config& config, const Problem& p, con
   const Resources resources =
       prepare_kernel(kernel, config.threads(), config.smem_bytes(), grid, device.sm_count);
   return {.launch =
-              [=, combine = splitting.combine, counters = counters,
-               parts = parts](CUstream_st* stream) mutable {
+              [=, combine = splitting.combine, counters = counters](CUstream_st* stream) mutable {
                 launch(kernel, grid, config.threads(), config.smem_bytes(), &args, stream);
                 if (config.split) {
                   launch(combine, combine_grid, 32 * kCombineWarps, 0, &args, stream);
                 }
               },
           .resources = resources,
-          .workspace_bytes = parts_bytes + static_cast<std::int64_t>(sizeof(Counters))};
+          .workspace_bytes = sizeof(Counters)};
 }
 
 Prepared prepare_persistent(const void* kernel, int threads, int smem_bytes, int tiles,

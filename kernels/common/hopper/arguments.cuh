@@ -33,7 +33,7 @@ struct Arguments {
   Schedule schedule;
   Counters* counters;
   Parts parts;
-  int group_log2;  // with `pack`: of the query heads that share a KV head
+  int group_log2;  // of packed_heads
 };
 
 // Into how many parts keys are cut, and a __global__ function of an Arguments that runs `combine`.
@@ -58,8 +58,8 @@ Prepared prepare_persistent(const void* kernel, int threads, int smem_bytes, int
 
 // The launch of `kernel`, a __global__ function of an Arguments that runs `forward` with `config`;
 // with `config.split`, the one that combines the parts follows it. Throws NotBuiltError where this
-// binary was not built for sm_90a, UnsupportedError where `config.pack` does not take the heads,
-// Error where the driver refuses or memory for the parts is short.
+// binary was not built for sm_90a, Error where the driver refuses. The parts lie in t.workspace,
+// parts_bytes(p, splitting.count) bytes of it.
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
                  const DeviceLimits& device, const Splitting& splitting = {});
 

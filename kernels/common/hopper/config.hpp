@@ -5,6 +5,10 @@ namespace rooflash::hopper {
 
 inline constexpr int kWarpgroupRows = 64;  // queries of a warpgroup
 
+// Of H100 SXM, H200 and GH200. What is decided before a card is known is decided for so many; on
+// others it is as right, and nearly as good.
+inline constexpr int kSmCount = 132;
+
 // O is hardly ever rescaled, and the result is the same: O and the sums hold the same maximum, and
 // the division takes it out. Weights reach 2^8, which fp16 holds.
 inline constexpr float kLagLog2 = 8;
@@ -22,12 +26,12 @@ struct Config {
   int stages;
   bool early_release;  // one tile of Q, free from its last product on; O leaves another way
   bool q_in_registers = false;  // for Q K^T, so that shared memory is read less; so far in the lab
-  // The keys of a query tile are the work of several CTAs, whose results a second kernel combines;
-  // so far in the lab.
+  // For short queries. The keys of a query tile are the work of several CTAs, whose results a
+  // second kernel combines. And heads are packed: a tile's rows are (query, head) pairs of all
+  // heads that share a KV head, a query's heads after one another, so that K and V are read once
+  // for them; not where a warpgroup's rows would not be whole queries (packed_heads in
+  // schedule.hpp).
   bool split = false;
-  // A query tile's rows are (query, head) pairs of all heads that share a KV head, a query's heads
-  // after one another, so that K and V are read once for them; so far in the lab.
-  bool pack = false;
 
   constexpr int block_m() const { return kWarpgroupRows * consumers; }
   constexpr int threads() const { return 128 * (consumers + 1); }

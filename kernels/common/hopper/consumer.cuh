@@ -357,7 +357,7 @@ class Consumer {
     const Own own = read_own();
     if (block_ < own.whole_begin || block_ >= own.whole_end) {
       const int first_row = read_place(tile_).first_row;
-      if constexpr (kConfig.pack) {
+      if constexpr (kConfig.split) {
         hide_keys(first_row);
       } else {
         const RowBand band{first_row + args_.band_first, first_row + args_.band_last + 1};
@@ -367,7 +367,7 @@ class Consumer {
     }
     softmax_.exact(s_, args_.problem.scale_log2);
   }
-  // apply_mask with `pack`, where rows of a query are alike.
+  // apply_mask with packed heads, where rows of a query are alike.
   __device__ __forceinline__ void hide_keys(int first_row) {
     const int key = block_ * kBlockN + 2 * (lane() & 3);
 #pragma unroll

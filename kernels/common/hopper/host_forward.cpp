@@ -20,6 +20,10 @@ std::size_t lane_of(std::size_t column) {
   return column / 2 % 4;
 }
 
+std::int64_t parts_of(const Problem& p, const Config& config, std::int64_t splits) {
+  return splits == 0 ? splits_for(p, config) : splits;
+}
+
 // The Q tile and one stage of K and of V: the others only hide latency. S, P and O are in
 // registers.
 std::int64_t needed_bytes(const Problem& p, const Config& config, Tile tile) {
@@ -29,7 +33,6 @@ std::int64_t needed_bytes(const Problem& p, const Config& config, Tile tile) {
 
 // As on an H200; the order changes nothing of what a tile reads and writes.
 Schedule schedule_of(const Problem& p, Tile tile, const Config& config) {
-  constexpr int kSmCount = 132;
   return schedule_for(p, tile.block_q, kSmCount, packed_heads(p, config));
 }
 
@@ -166,7 +169,7 @@ class Forward {
   }
 
  private:
-  // `head` of the tile: with `pack` of K and V.
+  // `head` of the tile: the number of a group of packed_ heads.
   void query_tile(std::int64_t batch, std::int64_t head, std::int64_t first_row) {
     const std::int64_t head_kv = head * packed_ / (p_.heads_q / p_.heads_kv);
     const KeyBlocks stages = stages_of(p_, first_row, tile_, config_, part_, splits_);
@@ -370,6 +373,10 @@ std::string limits(std::string_view family, const Problem& p, const Config& conf
                       "query tiles", kRowsLog2);
 }
 
+std::int64_t workspace_bytes(const Problem& p, const Config& config) {
+  return config.split ? parts_bytes(p, splits_for(p, config)) : 0;
+}
+
 Tile choose_tile(const Problem& p, const Config& config, std::int64_t sram_bytes) {
   return fit_tile({config.block_m(), config.block_n}, sram_bytes,
                   [&](Tile tile) { return needed_bytes(p, config, tile); });
@@ -377,11 +384,12 @@ Tile choose_tile(const Problem& p, const Config& config, std::int64_t sram_bytes
 
 ForwardCounts forward(const Problem& p, const HostTensors& t, Tile tile, const Config& config,
                       const Softmax& softmax, TwoLevelMemory& memory, std::int64_t splits) {
-  return Forward(p, t, tile, config, softmax, memory, splits).run();
+  return Forward(p, t, tile, config, softmax, memory, parts_of(p, config, splits)).run();
 }
 
 Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_ops,
-                std::int64_t splits) {
+                std::int64_t asked_splits) {
+  const std::int64_t splits = parts_of(p, config, asked_splits);
   const std::int64_t packed = packed_heads(p, config);
   const std::int64_t heads = p.batch * p.heads_q / packed;
   const std::int64_t rows = p.seqlen_q * packed;
@@ -459,12 +467,16 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_o
   return result;
 }
 
-std::string describe(const CompiledTile& tile) {
+std::string describe(const Problem& p, const CompiledTile& tile) {
   const Config& config = tile.config;
   std::string text = std::to_string(config.block_m()) + " queries x " +
                      std::to_string(config.block_n) + " keys, " + std::to_string(config.stages) +
                      " stages";
   if (config.stage_blocks > 1) text += " of " + std::to_string(config.stage_blocks) + " blocks";
+  if (config.split) {
+    text += ", keys in parts: " + std::to_string(splits_for(p, config)) +
+            ", heads in a tile: " + std::to_string(packed_heads(p, config));
+  }
   return text + "; " + std::string(tile.why);
 }
 

@@ -61,14 +61,16 @@ struct ForwardCounts {
 };
 
 std::string limits(std::string_view family, const Problem& p, const Config& config);
+// Of the parts' O and LSE, where keys are split.
+std::int64_t workspace_bytes(const Problem& p, const Config& config);
 Tile choose_tile(const Problem& p, const Config& config, std::int64_t sram_bytes);
-// `splits`: parts that keys are cut into; 1 without `config.split`.
+// `splits`: parts that keys are cut into; 0: as many as the GPU takes, 1 without `config.split`.
 ForwardCounts forward(const Problem& p, const HostTensors& t, Tile tile, const Config& config,
-                      const Softmax& softmax, TwoLevelMemory& memory, std::int64_t splits = 1);
+                      const Softmax& softmax, TwoLevelMemory& memory, std::int64_t splits = 0);
 // `fp32_ops` that the softmax takes for a score.
 Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_ops,
-                std::int64_t splits = 1);
+                std::int64_t splits = 0);
 // "192 queries x 64 keys, 4 stages; why".
-std::string describe(const CompiledTile& tile);
+std::string describe(const Problem& p, const CompiledTile& tile);
 
 }  // namespace rooflash::hopper

@@ -53,7 +53,7 @@ template <Config kConfig>
 __device__ __forceinline__ Place place_of(const Arguments& args, int work) {
   const int tiles = kConfig.split ? args.schedule.tiles() : 0;
   const Work tile = args.schedule.work(kConfig.split ? work % tiles : work);
-  const int heads = kConfig.pack ? args.problem.heads_kv : args.problem.heads_q;
+  const int heads = args.problem.heads_q >> row_shift<kConfig>(args);
   return {tile.head / heads, tile.head % heads, tile.query_block * kConfig.block_m(),
           kConfig.split ? work / tiles : 0};
 }
@@ -134,7 +134,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
     ptx::mbarrier_arrive(smem.answered(count));
     const int batch = note.x;
     if (batch < 0) break;
-    const int head_kv = kConfig.pack ? note.y : note.y / group;
+    const int head_kv = (note.y << row_shift<kConfig>(args)) / group;
     const Range range{note.z, note.w};
     const auto load_stage = [&](const CUtensorMap* map, std::uint32_t target, std::uint32_t full,
                                 std::uint32_t empty, std::uint32_t phase, int stage) {

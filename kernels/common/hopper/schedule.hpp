@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "common/hopper/config.hpp"
@@ -70,14 +71,18 @@ constexpr Int part_begin(Int begin, Int end, Int part, Int parts) {
 // where there are fewer tiles than SMs, so that all SMs have work, but no part is so short that
 // its beginning, its end and the sum of the parts take longer than its keys.
 constexpr int splits_for(std::int64_t tiles, std::int64_t stages, int sm_count) {
-  constexpr std::int64_t kFewestStages = 4;
+  constexpr std::int64_t kFewestStages = 2;
   const std::int64_t splits = std::min(sm_count / tiles, stages / kFewestStages);
   return static_cast<int>(std::clamp<std::int64_t>(splits, 1, kMostSplits));
 }
 
-// Query heads that a query tile has rows of: one, or with `pack` all that share a KV head.
+// Query heads that a query tile has rows of: one, or with `split` all that share a KV head, if a
+// warpgroup then has whole queries and rows can be counted in 32 bits.
 inline std::int64_t packed_heads(const Problem& p, const Config& config) {
-  return config.pack ? p.heads_q / p.heads_kv : 1;
+  const std::int64_t group = p.heads_q / p.heads_kv;
+  const bool fits = std::has_single_bit(static_cast<std::uint64_t>(group)) &&
+                    group <= kWarpgroupRows && p.seqlen_q * group <= std::int64_t{1} << 29;
+  return config.split && fits ? group : 1;
 }
 
 // Key blocks that `rows` rows of a query tile see from `first_row` on, as far as there are so many.
@@ -97,7 +102,9 @@ inline Schedule schedule_for(const Problem& p, std::int64_t block_m, int sm_coun
                   p.mask.kind != MaskKind::causal, sm_count);
 }
 
-inline int splits_for(const Problem& p, const Config& config, int sm_count) {
+// 1 without `config.split`.
+inline int splits_for(const Problem& p, const Config& config, int sm_count = kSmCount) {
+  if (!config.split) return 1;
   const std::int64_t packed = packed_heads(p, config);
   const std::int64_t rows = p.seqlen_q * packed;
   const std::int64_t tiles =
@@ -109,6 +116,11 @@ inline int splits_for(const Problem& p, const Config& config, int sm_count) {
     stages = std::max(stages, seen.end - seen.begin);
   }
   return splits_for(tiles, stages, sm_count);
+}
+
+// For the parts' O and LSE.
+inline std::int64_t parts_bytes(const Problem& p, std::int64_t splits) {
+  return splits * (o_elements(p) + lse_elements(p)) * 4;
 }
 
 }  // namespace rooflash::hopper

@@ -115,7 +115,7 @@ __device__ __forceinline__ BasicKeyBlocks<int> blocks_of(const Arguments& args, 
 // What is noted on a query tile.
 struct Place {
   int batch;  // below 0: no tile is left
-  int head;   // with `pack` of K and V
+  int head;   // of Q; with `split` the number of a group of packed ones
   int first_row;
   int part;  // of its keys
 };
@@ -132,14 +132,14 @@ struct Own {
 // log2 of the rows that a query has.
 template <Config kConfig>
 __device__ __forceinline__ int row_shift(const Arguments& args) {
-  return kConfig.pack ? args.group_log2 : 0;
+  return kConfig.split ? args.group_log2 : 0;
 }
 
 // Corner of the box of Q or O that begins with row `row` of the place's tile.
 template <Config kConfig>
 __device__ __forceinline__ auto corner(const Arguments& args, const Place& place, int row,
                                        int column) {
-  if constexpr (kConfig.pack) {
+  if constexpr (kConfig.split) {
     const int member = row & ((1 << args.group_log2) - 1);
     return ptx::GroupCorner{column, member, place.head, row >> args.group_log2, place.batch};
   } else {

@@ -7,13 +7,14 @@
 
 #include "common/element.cuh"
 #include "common/hopper/arguments.cuh"
+#include "common/hopper/split.hpp"
 #include "common/hopper/tiles.hpp"
 #include "prepare.hpp"
 
 namespace rooflash::hopper {
 
 // One PrepareFn a variant, which launches the tile that the problem takes. Kernel<tile, dtype>
-// names the __global__ functions.
+// names the __global__ functions of those that are the family's own.
 template <const auto& kVariants, const auto& kTiles, template <std::size_t, DType> class Kernel>
 struct Table {
   // The function of a tile, where the variant can take it.
@@ -34,8 +35,9 @@ struct Table {
     static Prepared pick(std::index_sequence<kTile...>, const Problem& p, const Tensors& t,
                          const DeviceLimits& device) {
       const std::array<const void*, sizeof...(kTile)> functions{function<kVariant, kTile>()...};
-      const std::size_t tile = choose(kTiles, p);
-      return prepare(functions[tile], kTiles[tile].config, p, t, device);
+      const Config& config = choose(kTiles, p).config;
+      if (config.split) return prepare_split(p, t, device);
+      return prepare(functions[tile_of_width(kTiles, p)], config, p, t, device);
     }
   };
 };

@@ -9,30 +9,53 @@
 #include <string_view>
 
 #include "common/hopper/config.hpp"
+#include "common/hopper/schedule.hpp"
 #include "core/problem.hpp"
 
 namespace rooflash::hopper {
 
-// Tables of these are in the order of head dims. The last of a head dim serves every problem, those
-// before it the ones they are made for.
+// Tables of these are in the order of head dims.
 struct CompiledTile {
   Config config;
-  bool (*serves)(const Problem&);
   std::string_view why;
 };
 
-constexpr bool any(const Problem&) {
-  return true;
-}
-
-// Index of the tile that `p` takes: the first that serves it, among those of the smallest head dim
-// that holds it.
-constexpr std::size_t choose(std::span<const CompiledTile> tiles, const Problem& p) {
+// Index of the tile of the smallest head dim that holds p's.
+constexpr std::size_t tile_of_width(std::span<const CompiledTile> tiles, const Problem& p) {
   const std::int64_t width = std::max(p.headdim, p.headdim_v);
   for (std::size_t i = 0; i < tiles.size(); ++i) {
-    if (width <= tiles[i].config.headdim && tiles[i].serves(p)) return i;
+    if (width <= tiles[i].config.headdim) return i;
   }
   return tiles.size() - 1;
+}
+
+// Tiles that all families have in common: FlashAttention-3's softmax, for short queries, whose time
+// is that of reading K and V. Their kernels are in split.cu.
+inline constexpr std::string_view kWhySplit = "short queries";
+inline constexpr CompiledTile kSplitTiles[] = {
+    {{64, 4, 64, 2, 4, false, false, true}, kWhySplit},
+    {{96, 3, 64, 2, 2, false, false, true}, kWhySplit},
+    {{128, 3, 64, 2, 2, false, false, true}, kWhySplit},
+    {{192, 2, 64, 1, 2, false, false, true}, kWhySplit},
+    {{256, 2, 64, 1, 2, true, false, true}, kWhySplit},
+};
+
+// Whether `p` is better off with `split`: there are too few query tiles for the SMs and keys enough
+// to cut; or enough tiles, which packing makes half as many or fewer.
+inline bool takes_split(const Problem& p, const Config& split) {
+  if (splits_for(p, split) > 1) return true;
+  const std::int64_t packed = packed_heads(p, split);
+  const auto tiles = [&](std::int64_t heads) {
+    const std::int64_t rows = p.seqlen_q * heads;
+    return (rows + split.block_m() - 1) / split.block_m() * p.batch * p.heads_q / heads;
+  };
+  return tiles(packed) >= kSmCount && 2 * tiles(packed) <= tiles(1);
+}
+
+// The tile that `p` takes, of a family's own and those with split keys.
+inline const CompiledTile& choose(std::span<const CompiledTile> tiles, const Problem& p) {
+  const CompiledTile& split = kSplitTiles[tile_of_width(kSplitTiles, p)];
+  return takes_split(p, split.config) ? split : tiles[tile_of_width(tiles, p)];
 }
 
 // What a block may use on sm_90 is 227 KiB.
@@ -41,5 +64,6 @@ constexpr bool all_fit(std::span<const CompiledTile> tiles) {
     return tile.config.smem_bytes() <= 227 * 1024;
   });
 }
+static_assert(all_fit(kSplitTiles));
 
 }  // namespace rooflash::hopper

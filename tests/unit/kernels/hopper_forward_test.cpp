@@ -455,24 +455,43 @@ TEST(CompiledTiles, TheSmallestHeadDimThatHoldsTheProblemIsTaken) {
           p.headdim_v = headdim;
           p.seqlen_q = p.seqlen_kv = seqlen;
           p.mask.kind = mask;
-          EXPECT_EQ(tiles[choose(tiles, p)].config.headdim, smallest);
+          EXPECT_EQ(choose(tiles, p).config.headdim, smallest);
         }
       }
     }
   }
 }
 
-bool unmasked(const Problem& p) {
-  return p.mask.kind == MaskKind::none;
-}
-
-TEST(CompiledTiles, TheFirstThatServesIsTaken) {
-  const CompiledTile two[] = {{{64, 2, 128, 1, 2, false}, unmasked, "no mask"},
-                              {{64, 3, 64, 2, 2, false}, any, "masked"}};
+// Keys are split where query tiles are fewer than SMs, heads packed where that makes them fewer.
+TEST(CompiledTiles, ShortQueriesTakeSplitTiles) {
   Problem p;
-  EXPECT_EQ(describe(two[choose(two, p)]), "128 queries x 128 keys, 2 stages; no mask");
-  p.mask.kind = MaskKind::window;
-  EXPECT_EQ(describe(two[choose(two, p)]), "192 queries x 64 keys, 2 stages of 2 blocks; masked");
+  p.headdim = p.headdim_v = 128;
+  p.batch = 1;
+  p.heads_q = 32;
+  p.heads_kv = 8;
+  p.seqlen_q = 1;
+  p.seqlen_kv = 1 << 16;
+  EXPECT_EQ(describe(p, choose(fa3::kTiles, p)),
+            "192 queries x 64 keys, 2 stages of 2 blocks, keys in parts: 16, heads in a tile: 4; "
+            "short queries");
+  EXPECT_TRUE(choose(rf::kTiles, p).config.split);
+  EXPECT_FALSE(rf::is_lazy(choose(rf::kTiles, p).config));
+  // Heads are packed where there are tiles enough, too.
+  p.batch = 64;
+  EXPECT_EQ(describe(p, choose(fa3::kTiles, p)),
+            "192 queries x 64 keys, 2 stages of 2 blocks, keys in parts: 1, heads in a tile: 4; "
+            "short queries");
+  // One query of each head: nothing to pack.
+  p.heads_kv = 32;
+  EXPECT_FALSE(choose(fa3::kTiles, p).config.split);
+  // Long queries, and short keys.
+  p.batch = 1;
+  p.heads_kv = 8;
+  p.seqlen_q = 4096;
+  EXPECT_FALSE(choose(fa3::kTiles, p).config.split);
+  p.seqlen_q = 1;
+  p.seqlen_kv = 300;
+  EXPECT_FALSE(choose(fa3::kTiles, p).config.split);
 }
 
 }  // namespace

@@ -147,13 +147,13 @@ TEST(Splits, FillTheSmsOnce) {
   static_assert(splits_for(std::int64_t{1} << 31, 1000, 132) == 1);
   // Short parts are not worth their ends.
   static_assert(splits_for(1, 0, 132) == 1);
-  static_assert(splits_for(1, 7, 132) == 1);
-  static_assert(splits_for(1, 8, 132) == 2);
-  static_assert(splits_for(1, 64, 132) == 16);
+  static_assert(splits_for(1, 3, 132) == 1);
+  static_assert(splits_for(1, 4, 132) == 2);
+  static_assert(splits_for(1, 64, 132) == 32);
   for (int tiles = 1; tiles < 200; ++tiles) {
     for (int stages = 0; stages < 200; ++stages) {
       const int splits = splits_for(tiles, stages, kSmCount);
-      ASSERT_TRUE(splits == 1 || (splits * tiles <= kSmCount && stages / splits >= 4));
+      ASSERT_TRUE(splits == 1 || (splits * tiles <= kSmCount && stages / splits >= 2));
     }
   }
 }
@@ -162,7 +162,7 @@ TEST(Splits, OfAProblem) {
   constexpr Config kWide{128, 3, 64, 2, 2, false, false, true};  // 192 queries, 128 keys
   Problem p;
   p.heads_q = 8;
-  p.heads_kv = 1;
+  p.heads_kv = 8;
   p.seqlen_q = 1;
   p.seqlen_kv = 1 << 17;
   EXPECT_EQ(splits_for(p, kWide, kSmCount), 16);
@@ -173,7 +173,7 @@ TEST(Splits, OfAProblem) {
   // A window of 1,024 keys for each of 193 rows: at most 10 stages of 128 keys.
   p.batch = 1;
   p.mask = {MaskKind::window, Align::bottom_right, 1023, 0};
-  EXPECT_EQ(splits_for(p, kWide, kSmCount), 2);
+  EXPECT_EQ(splits_for(p, kWide, kSmCount), 5);
   // No query sees a key.
   p.seqlen_kv = 128;
   p.seqlen_q = 1;
@@ -189,8 +189,7 @@ TEST(Packing, TilesAndTheirKeys) {
                            .stage_blocks = 1,
                            .stages = 2,
                            .early_release = false,
-                           .split = true,
-                           .pack = true};
+                           .split = true};
   Problem p;
   p.batch = 3;
   p.heads_q = 16;
@@ -212,6 +211,11 @@ TEST(Packing, TilesAndTheirKeys) {
   p.seqlen_q = 1;
   p.seqlen_kv = 1 << 16;
   EXPECT_EQ(splits_for(p, kPacked, kSmCount), 22);  // of 6 tiles
+  // Heads that would not fill a warpgroup's rows evenly are not packed.
+  p.heads_q = 6;
+  EXPECT_EQ(packed_heads(p, kPacked), 1);
+  p.heads_q = 256;
+  EXPECT_EQ(packed_heads(p, kPacked), 1);
 }
 
 }  // namespace

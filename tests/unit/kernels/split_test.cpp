@@ -205,7 +205,7 @@ TEST(SplitForward, IsRightAndMovesWhatTheClosedFormSays) {
   }
 }
 
-// Groups of 1 to 64 heads, also those that are no power of two, which the CPU takes too.
+// Groups of 1 to 64 heads, also one that is no power of two, which is not packed.
 TEST(PackedForward, IsRightAndMovesWhatTheClosedFormSays) {
   for (const Sizes& sizes : {Sizes{1, 1, 700, 64, 1, 64, 64},
                              {2, 5, 300, 16, 2, 56, 40},
@@ -215,14 +215,12 @@ TEST(PackedForward, IsRightAndMovesWhatTheClosedFormSays) {
     for (const Mask& mask : {Mask{}, causal(), window(40, 0), window(31, 64, Align::top_left)}) {
       Case c(DType::bf16, sizes, mask);
       const Case::Expected expected = c.reference();
-      for (Config config : kTiles) {
-        config.pack = true;
+      for (const Config& config : kTiles) {
         for (const std::int64_t splits : kSplits) {
           SCOPED_TRACE(::testing::Message()
                        << sizes.seqlen_q << " x " << sizes.seqlen_kv << " heads " << sizes.heads_q
                        << " mask " << static_cast<int>(mask.kind) << " splits " << splits
                        << " block " << config.block_n);
-          config.split = splits > 1;
           c.run(config, rf::LazySoftmax(DType::bf16), splits);
           c.expect(expected);
         }
@@ -238,7 +236,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 // One part has weight 1: O is rounded once, as without `split`.
 TEST(SplitForward, OnePartChangesNoBit) {
   for (Config config : kTiles) {
-    Case with(DType::bf16, {2, 130, 400, 2, 1, 64, 64}, causal(), 4);
+    Case with(DType::bf16, {2, 130, 400, 2, 2, 64, 64}, causal(), 4);
     Case without = with;
     with.run(config, Softmax(), 1);
     config.split = false;
@@ -365,10 +363,11 @@ TEST(PackedTraffic, HandWorked) {
   constexpr std::int64_t kQuery = 8 * kRow;
   constexpr std::int64_t kKeys = 1024 * kRow;  // and values
   EXPECT_EQ(traffic(p, {128, 64}, config, 3).read_bytes(), kQuery + 8 * kKeys);
-  config.pack = true;
-  const Traffic t = traffic(p, {128, 64}, config, 3);
-  EXPECT_EQ(t.read_bytes(), kQuery + kKeys);
-  EXPECT_EQ(t.write_bytes(), kQuery + 32);
+  config.split = true;
+  constexpr std::int64_t kParts = 8 * 64 * 4 + 8 * 4;  // O and LSE of one part
+  const Traffic t = traffic(p, {128, 64}, config, 3, 1);
+  EXPECT_EQ(t.read_bytes(), kQuery + kKeys + kParts);
+  EXPECT_EQ(t.write_bytes(), kQuery + 32 + kParts);
   EXPECT_EQ(t.stages[0].tiles, 1);
   EXPECT_EQ(t.stages[0].exp_ops, 64 * 512);
 }

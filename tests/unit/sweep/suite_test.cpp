@@ -31,8 +31,8 @@ std::size_t problem_count(const Suite& suite) {
 TEST(Suites, BuiltInOnesAreListedAndLoad) {
   EXPECT_EQ(suite_names(),
             (std::vector<std::string>{"counters", "fa1-paper", "headdim", "held-out", "held-out-2",
-                                      "held-out-3", "llm-prefill", "peers-fwd", "quickstart",
-                                      "seqlen", "smoke", "verify"}));
+                                      "held-out-3", "huge", "llm-prefill", "peers-fwd",
+                                      "quickstart", "seqlen", "smoke", "verify"}));
   for (const std::string& name : suite_names()) {
     const Suite suite = load_suite(name);
     EXPECT_EQ(suite.name, name);
