@@ -173,7 +173,8 @@ struct Kernel {
   std::string (*choice)(const Problem&) = nullptr;
   bool hidden = false;  // test families: only with list --hidden or when named
   std::string_view provider = "builtin";
-  // What the names of its GPU kernels hold; "" for the family's own namespace.
+  // What the names of its GPU kernels hold, one of several with commas between them; "" for the
+  // family's own namespace.
   std::string_view symbols = "";
   VendorLibrary (*library)() = nullptr;  // null where the kernels are in this binary
 };

@@ -49,6 +49,7 @@ const Kernel kKernel = {
     .host = host,
     .traffic = traffic,
     .choice = choice,
+    .symbols = "rooflash::fa3::,rooflash::hopper::",  // the latter with split keys
 };
 
 }  // namespace rooflash::fa3

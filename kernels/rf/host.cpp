@@ -55,6 +55,7 @@ const Kernel kKernel = {
     .host = host,
     .traffic = traffic,
     .choice = choice,
+    .symbols = "rooflash::rf::,rooflash::hopper::",  // the latter with split keys
 };
 
 }  // namespace rooflash::rf

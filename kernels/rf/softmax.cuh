@@ -12,11 +12,9 @@ namespace rooflash::rf {
 // O and the row sums are exact against any reference, as long as no weight overflows: the division
 // takes the reference out. So a row keeps the maximum of its first block as its reference, and
 // later weights may grow to kLargest. A row that grows beyond, which its sum tells, has its block
-// done again from the scores, exactly; no other row is touched.
-//
-// kWary, which no family has yet: scores that outgrow once do so again, so for the rest of the tile
-// the warp goes fa3's way, and no block is done again.
-template <class T, bool kWary = false>
+// done again from the scores, exactly; no other row is touched. Scores that outgrow once do so
+// again: for the rest of the tile the warp is wary and goes fa3's way, and no block is done again.
+template <class T>
 struct Softmax : hopper::RunningMaximum {
   static constexpr bool kKeepsKeys = true;
   bool wary = false;  // a row of the warp has outgrown in this tile
@@ -26,9 +24,9 @@ struct Softmax : hopper::RunningMaximum {
   __device__ __forceinline__ void fast(Accumulators<1, kKeys>& s, float scale_log2,
                                        const Again& again) {
     moved = false;
-    if (kWary && wary) follow(s, scale_log2);
+    const bool followed = wary;
+    if (followed) follow(s, scale_log2);
     // A row with no key yet has reference -inf and gets infinite weights: one to do again.
-    const bool followed = kWary && wary;
     const float reference[2] = {followed ? shift(0) : rows.max[0][0],
                                 followed ? shift(1) : rows.max[0][1]};
     float sums[2] = {0, 0};
@@ -44,10 +42,14 @@ struct Softmax : hopper::RunningMaximum {
   }
 
  private:
+  // Not where there was no key before; and what is infinite or NaN says nothing of the scores to
+  // come, and stays in its row.
+  __device__ __forceinline__ bool outgrown(int r, float max) const {
+    return rows.max[0][r] > -INFINITY && fabsf(max) < INFINITY;
+  }
   template <int kKeys, class Again>
   __device__ __forceinline__ void replay(Accumulators<1, kKeys>& s, const float (&sums)[2],
                                          float scale_log2, const Again& again) {
-    wary = true;
     bool overflown[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -65,6 +67,7 @@ struct Softmax : hopper::RunningMaximum {
       maxima[0][r] = overflown[r] ? maxima[0][r] * scale_log2 : -INFINITY;
       if (!overflown[r]) rows.sum[0][r] += sums[r];
     }
+    wary = __any_sync(0xFFFFFFFFU, outgrown(0, maxima[0][0]) || outgrown(1, maxima[0][1]));
     move_to(maxima[0]);
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {

@@ -36,9 +36,10 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // Runs `launch` for as long or as often as `options` say, else until the SM clock settles: at
-  // least 120 ms and at most 1 s, with `sustained` power at least 2 s and at most 10 s. The first
-  // launch, which loads the code, counts as one. Returns their number.
+  // Runs `launch`, after a flush where samples come after one, for as long or as often as `options`
+  // say, else until the SM clock settles: at least 200 ms and at most 1 s, with `sustained` power
+  // at least 2 s and at most 10 s. The first launch, which loads the code, counts as one. Returns
+  // their number.
   std::int64_t warm_up(const Launch& launch, const RunOptions& options);
 
   // Queues launches back to back until `done` (asked every 10 ms or so) says true. Microseconds a
@@ -69,7 +70,7 @@ class Timer {
   ClockStamps stamps_;
   std::vector<cudaEvent_t> events_;
   cudaEvent_t start_ = nullptr;  // passes at Timing::start
-  double estimate_s_ = 1e-3;     // of one launch, from the last warm-up
+  double estimate_s_ = 1e-3;     // of one launch, and its flush, from the last warm-up
 };
 
 }  // namespace rooflash

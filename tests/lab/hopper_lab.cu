@@ -52,8 +52,6 @@ struct Entered {
 using Maximum = hopper::RunningMaximum;
 template <DType kDType>
 using Lazy = rf::Softmax<Element<kDType>>;
-template <DType kDType>
-using Wary = rf::Softmax<Element<kDType>, true>;
 
 // name, dtype, softmax, then head dim, warpgroups, keys, blocks a stage, stages, early release, Q
 // in registers, keys split
@@ -68,9 +66,9 @@ LAB(d64_4x128_lazy, bf16, Lazy<DType::bf16>, 64, 4, 64, 2, 4, false, false);
 LAB(d64_3x128_lazy_q, bf16, Lazy<DType::bf16>, 64, 3, 64, 2, 4, false, true);
 LAB(d64_2x128_lazy_q, bf16, Lazy<DType::bf16>, 64, 2, 128, 1, 4, false, true);
 LAB(d128_3x128_maximum, bf16, Maximum, 128, 3, 64, 2, 2, false, false);
+LAB(d128_3x64_maximum, bf16, Maximum, 128, 3, 64, 1, 4, false, false);
 LAB(d128_2x128_maximum_q, bf16, Maximum, 128, 2, 128, 1, 2, false, true);
 LAB(d128_3x64_lazy, bf16, Lazy<DType::bf16>, 128, 3, 64, 1, 4, false, false);
-LAB(d128_3x64_wary, bf16, Wary<DType::bf16>, 128, 3, 64, 1, 4, false, false);
 LAB(d128_2x96_lazy_q, bf16, Lazy<DType::bf16>, 128, 2, 96, 1, 2, false, true);
 LAB(d128_2x128_lazy_q, bf16, Lazy<DType::bf16>, 128, 2, 64, 2, 2, false, true);
 LAB(d128_3x64_lazy_fp16, fp16, Lazy<DType::fp16>, 128, 3, 64, 1, 4, false, false);

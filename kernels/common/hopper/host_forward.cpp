@@ -231,16 +231,16 @@ class Forward {
                         static_cast<float>(softmax_scale(p_) * std::numbers::log2e)};
     for (std::int64_t row = 0; row < warp.s.rows(); ++row) score(warp, row, k);
     if (warp.needs_mask(block)) apply_mask(p_, warp, packed_, first_row, block * tile_.block_kv);
+    if (fast) {
+      softmax_.fast(of_warp, [&](std::size_t row) {
+        score(warp, static_cast<std::int64_t>(row), k);
+        ++counts_.replayed_rows;
+      });
+    } else {
+      for (std::size_t r = 0; r < warp.rows.size(); ++r) softmax_.exact(of_warp, r);
+    }
     for (std::size_t r = 0; r < warp.rows.size(); ++r) {
       const auto row = static_cast<std::int64_t>(r);
-      if (fast) {
-        softmax_.fast(of_warp, r, [&] {
-          score(warp, row, k);
-          ++counts_.replayed_rows;
-        });
-      } else {
-        softmax_.exact(of_warp, r);
-      }
       float* o = warp.o.row(row);
       std::for_each(o, o + warp.o.cols(), [&](float& value) { value *= warp.rows[r].factor; });
       float* s = warp.s.row(row);

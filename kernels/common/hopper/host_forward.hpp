@@ -23,7 +23,8 @@ struct RowState {
 
   float max = -std::numeric_limits<float>::infinity();  // that weights are taken against, in log2
   LaneSums sums{};
-  float factor = 1;  // that the last block asks O of the blocks before to be multiplied by
+  float factor = 1;       // that the last block asks O of the blocks before to be multiplied by
+  bool outgrown = false;  // a reference, in this tile (rf)
 
   // Moves the maximum where `largest` has outgrown it by more than 2^8: O is hardly ever rescaled.
   void move_to(float largest);
@@ -46,10 +47,9 @@ class Softmax {
   virtual ~Softmax() = default;
   // A row's weights after its true maximum: in a tile's first block, and in masked ones.
   void exact(const Block& block, std::size_t row) const;
-  // A row's weights in a block that all rows see. `again` makes scores of them once more.
-  virtual void fast(const Block& block, std::size_t row,
-                    const std::function<void()>& /*again*/) const {
-    exact(block, row);
+  // The weights of a block that all rows see. `again` makes scores of a row's once more.
+  virtual void fast(const Block& block, const std::function<void(std::size_t)>& /*again*/) const {
+    for (std::size_t row = 0; row < block.rows.size(); ++row) exact(block, row);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "worker/backend.hpp"
@@ -74,13 +75,18 @@ CounterExpectation expected_counters(const Problem& problem, const Traffic& traf
 }
 
 bool ran_family(const std::vector<std::string>& kernels_run, const Kernel& kernel) {
-  const std::string own =
+  std::istringstream symbols(
       !kernel.symbols.empty()
           ? std::string(kernel.symbols)
-          : fmt::format("rooflash::{}::", kernel.hidden ? "hidden" : std::string_view(kernel.name));
-  return std::any_of(kernels_run.begin(), kernels_run.end(), [&](const std::string& symbol) {
-    return symbol.find(own) != std::string::npos;
-  });
+          : fmt::format("rooflash::{}::",
+                        kernel.hidden ? "hidden" : std::string_view(kernel.name)));
+  for (std::string own; std::getline(symbols, own, ',');) {
+    if (std::any_of(kernels_run.begin(), kernels_run.end(),
+                    [&](const std::string& ran) { return ran.find(own) != std::string::npos; })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace rooflash
