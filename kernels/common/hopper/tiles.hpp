@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <iterator>
 #include <string_view>
 
 #include "common/hopper/config.hpp"
@@ -15,11 +15,13 @@ namespace rooflash::hopper {
 
 // Tables of these are in the order of head dims. The last of a head dim serves every problem, those
 // before it the ones they are made for.
-struct CompiledTile {
-  Config config;
+template <class TileConfig>
+struct BasicCompiledTile {
+  TileConfig config;
   bool (*serves)(const Problem&);
   std::string_view why;
 };
+using CompiledTile = BasicCompiledTile<Config>;
 
 constexpr bool any(const Problem&) {
   return true;
@@ -27,19 +29,20 @@ constexpr bool any(const Problem&) {
 
 // Index of the tile that `p` takes: the first that serves it, among those of the smallest head dim
 // that holds it.
-constexpr std::size_t choose(std::span<const CompiledTile> tiles, const Problem& p) {
+template <class Tiles>
+constexpr std::size_t choose(const Tiles& tiles, const Problem& p) {
   const std::int64_t width = std::max(p.headdim, p.headdim_v);
-  for (std::size_t i = 0; i < tiles.size(); ++i) {
+  for (std::size_t i = 0; i < std::size(tiles); ++i) {
     if (width <= tiles[i].config.headdim && tiles[i].serves(p)) return i;
   }
-  return tiles.size() - 1;
+  return std::size(tiles) - 1;
 }
 
 // What a block may use on sm_90 is 227 KiB.
-constexpr bool all_fit(std::span<const CompiledTile> tiles) {
-  return std::all_of(tiles.begin(), tiles.end(), [](const CompiledTile& tile) {
-    return tile.config.smem_bytes() <= 227 * 1024;
-  });
+template <class Tiles>
+constexpr bool all_fit(const Tiles& tiles) {
+  return std::all_of(std::begin(tiles), std::end(tiles),
+                     [](const auto& tile) { return tile.config.smem_bytes() <= 227 * 1024; });
 }
 
 }  // namespace rooflash::hopper
