@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <string_view>
 
 #include "core/units.hpp"
@@ -26,6 +27,10 @@ std::size_t chosen(const Problem& p, std::string_view option) {
 }
 
 }  // namespace
+
+bool is_fp8_option(std::string_view name) {
+  return std::find(std::begin(kFp8Options), std::end(kFp8Options), name) != std::end(kFp8Options);
+}
 
 std::span<const std::string_view> fp8_values(std::string_view option) {
   if (option == "scale") return kScales;
