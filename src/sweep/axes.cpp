@@ -159,7 +159,7 @@ const std::vector<AxisEntry>& entries() {
              t,
              {Distribution::normal, Distribution::outlier, Distribution::large,
               Distribution::negative, Distribution::constant, Distribution::biased,
-              Distribution::peaky},
+              Distribution::biased_less, Distribution::peaky},
              f);
        }},
       {"fp8-scale", [](Axes& a, Text t, Text f) { set_fp8_option(a, "scale", t, f); }},

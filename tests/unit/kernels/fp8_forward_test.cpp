@@ -130,7 +130,8 @@ TEST(Fp8Forward, IsRightForEveryShapeMaskAndDistribution) {
         Shape{100, 100, 64, 64, {MaskKind::window, Align::bottom_right, 20, 3}}}) {
     for (const Distribution distribution :
          {Distribution::normal, Distribution::outlier, Distribution::large, Distribution::negative,
-          Distribution::constant, Distribution::biased, Distribution::peaky}) {
+          Distribution::constant, Distribution::biased, Distribution::biased_less,
+          Distribution::peaky}) {
       Problem p = problem(shape.seqlen_q, shape.seqlen_kv, shape.headdim);
       p.headdim_v = shape.headdim_v;
       p.mask = shape.mask;
@@ -217,6 +218,7 @@ TEST(Fp8Forward, StandsScoresThatOutgrowTheirReference) {
       [](std::int64_t key) { return key / 64 % 3 == 1 ? 4.0F : 1.0F; },
       [](std::int64_t key) { return key == 100 ? 60.0F : 1.0F; },
       [](std::int64_t key) { return key < 200 ? 50.0F : 1.0F; },
+      [](std::int64_t key) { return static_cast<float>((700 - key) / 16); },
   };
   for (const auto& growth : growths) {
     const Problem p = problem(40, 700);
