@@ -135,13 +135,17 @@ Sweep resolve_sweep(const SweepFlags& flags, const Axes& defaults) {
     sweep.suite = suite.name;
     sweep.grids = std::move(suite.grids);
   }
+  // The suite as it stands: flags may leave nothing of what its options are for.
+  for (const Axes& grid : sweep.grids) check_options(grid, sweep.grids);
+  Axes asked;
+  for (const auto& [name, text] : flags.axes) set_axis(asked, name, text, "--" + name);
   for (Axes& grid : sweep.grids) {
     for (const auto& [name, text] : flags.axes) set_axis(grid, name, text, "--" + name);
     if (flags.fwd || flags.bwd) grid.passes.clear();
     if (flags.fwd) grid.passes.push_back(Pass::fwd);
     if (flags.bwd) grid.passes.push_back(Pass::bwd);
   }
-  check_options(sweep.grids);
+  check_options(asked, sweep.grids);
   sweep.devices = flags.devices.empty() ? devices_of(sweep.grids) : flags.devices;
   sweep.filter = Filter::all_of(flags.filters);
   sweep.seed = parse_seed(flags.seed, "--seed");

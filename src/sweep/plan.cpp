@@ -111,7 +111,7 @@ Selection select_kernels(const std::vector<std::string>& elements) {
   return selection;
 }
 
-void check_options(std::span<const Axes> grids) {
+void check_options(const Axes& asked, std::span<const Axes> grids) {
   std::vector<std::string> known;
   bool has_e4m3 = false;
   for (const Axes& axes : grids) {
@@ -125,16 +125,14 @@ void check_options(std::span<const Axes> grids) {
       }
     }
   }
-  for (const Axes& axes : grids) {
-    for (const auto& [name, values] : axes.options) {
-      if (is_fp8_option(name) && !has_e4m3) {
-        throw UsageError(fmt::format("option {} is of e4m3 problems, and this run has none", name),
-                         fmt::format("add --dtype e4m3, or leave --fp8-{} out", name));
-      }
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      throw UsageError(fmt::format("no kernel of this run has an option '{}'", printable(name)),
-                       known.empty() ? options_that_exist() : suggest(name, known));
+  for (const auto& [name, values] : asked.options) {
+    if (is_fp8_option(name) && !has_e4m3) {
+      throw UsageError(fmt::format("option {} is of e4m3 problems, and this run has none", name),
+                       fmt::format("add --dtype e4m3, or leave --fp8-{} out", name));
     }
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw UsageError(fmt::format("no kernel of this run has an option '{}'", printable(name)),
+                     known.empty() ? options_that_exist() : suggest(name, known));
   }
 }
 
