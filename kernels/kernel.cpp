@@ -108,7 +108,7 @@ const Variant* find_variant(const Kernel& kernel, const Problem& problem, int sm
     if (std::find(kernel.options.begin(), kernel.options.end(), option) != kernel.options.end()) {
       continue;
     }
-    if (reason != nullptr) *reason = name + " has no option " + option;
+    if (reason != nullptr) (*reason = name).append(" has no option ").append(option);
     return nullptr;
   }
   if (kernel.limits != nullptr) {
