@@ -61,7 +61,7 @@ TEST_P(Kernels, LseDoesNotDriftOverManyKeyBlocks) {
   device.run();
   device.download_outputs(host);
   // FP8 tensor cores sum up scores with some 13 bits.
-  const double tolerance = p.dtype == DType::e4m3 ? 1e-2 : 1e-5;
+  const double tolerance = p.dtype == DType::e4m3 ? 1e-3 : 1e-5;
   for (std::int64_t row = 0; row < p.seqlen_q; row += 7) {
     const ReferenceRow reference = reference_row(p, host.tensors(), {0, 0, row});
     EXPECT_NEAR(host.lse[static_cast<std::size_t>(row)], reference.lse, tolerance) << "row " << row;
