@@ -104,8 +104,11 @@ const Variant* find_variant(const Kernel& kernel, const Problem& problem, int sm
           [&](const Variant& v) { return sm == 0 || (v.sm_min <= sm && sm <= v.sm_max); },
           [](const Variant& v) { return sm_range(v); });
   if (!found) return nullptr;
-  if (!problem.options.empty()) {
-    if (reason != nullptr) *reason = name + " has no option " + problem.options.begin()->first;
+  for (const auto& [option, value] : problem.options) {
+    if (std::find(kernel.options.begin(), kernel.options.end(), option) != kernel.options.end()) {
+      continue;
+    }
+    if (reason != nullptr) (*reason = name).append(" has no option ").append(option);
     return nullptr;
   }
   if (kernel.limits != nullptr) {

@@ -158,6 +158,7 @@ struct Kernel {
   std::string_view summary;  // one line
   std::string_view source;   // paper and section
   std::span<const Variant> variants;
+  std::span<const std::string_view> options = {};  // names of Problem::options that it takes
   // Why this problem is outside the family beyond what the variant table says; "" when fine.
   std::string (*limits)(const Problem&) = nullptr;
   std::int64_t (*workspace_bytes)(const Problem&) = nullptr;

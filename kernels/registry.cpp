@@ -9,6 +9,7 @@
   X(fa2)                     \
   X(fa3)                     \
   X(rf)                      \
+  X(fp8)                     \
   X(cudnn)                   \
   X(test_wrong)              \
   X(test_nan)                \

@@ -71,8 +71,10 @@ inline std::string tiled_limits(std::string_view family, const Problem& p, std::
                                 std::string_view each, int most_rows_log2 = 30) {
   const std::int64_t most_rows = std::int64_t{1} << most_rows_log2;
   const std::string name(family);
-  if (p.headdim % 8 != 0 || p.headdim_v % 8 != 0) {
-    return name + " loads 16 bytes at a time: head dims must be multiples of 8";
+  const std::int64_t step = p.dtype == DType::e4m3 ? 16 : 8;
+  if (p.headdim % step != 0 || p.headdim_v % step != 0) {
+    return name + " loads 16 bytes at a time: head dims must be multiples of " +
+           std::to_string(step);
   }
   if (p.seqlen_q > most_rows || p.seqlen_kv > most_rows) {
     return name + " takes at most 2^" + std::to_string(most_rows_log2) + " queries and keys";

@@ -5,7 +5,7 @@
 namespace rooflash::fp8 {
 
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
-                 const float* v_mean, const DeviceLimits& device) {
+                 const DeviceLimits& device, const float* v_mean) {
   const auto counters = hopper::make_counters();
   const auto args = std::make_shared<Arguments>();
   const auto map = [&](const void* data, std::int64_t seqlen, std::int64_t heads, int rows) {

@@ -14,6 +14,6 @@ struct Arguments : hopper::Arguments {
 // on e4m3 tensors, whose scales are positive, with O in bf16. `v_mean` is on the device, 16-byte
 // aligned. Throws as hopper::prepare does.
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
-                 const float* v_mean, const DeviceLimits& device);
+                 const DeviceLimits& device, const float* v_mean = nullptr);
 
 }  // namespace rooflash::fp8

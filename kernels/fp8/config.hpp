@@ -1,6 +1,7 @@
 // Tiles of the fp8 kernels and what follows from them. CUDA-free.
 #pragma once
 
+#include "common/hopper/tiles.hpp"
 #include "core/fp8.hpp"
 
 namespace rooflash::fp8 {
@@ -47,5 +48,27 @@ struct Config {
     return consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
   }
 };
+
+inline bool leaves_sums_to_tensor_cores(const Problem& p) {
+  return !fp8_modes(p).exact_accumulation;
+}
+
+// Head dim, warpgroups, keys a step, slots of Q, stages of K, of V loaded and transposed, blocks
+// between promotions.
+inline constexpr hopper::BasicCompiledTile<Config> kTiles[] = {
+    {{64, 4, 64, 2, 4, 4, 4, 0}, leaves_sums_to_tensor_cores, "the registers hold 4 warpgroups"},
+    {{64, 4, 64, 2, 4, 4, 4, 6}, hopper::any, "the registers hold 4 warpgroups"},
+    {{128, 3, 96, 2, 4, 2, 4, 0}, leaves_sums_to_tensor_cores, "the registers hold 3 warpgroups"},
+    {{128, 3, 64, 2, 4, 2, 4, 6}, hopper::any, "shared memory holds sums in fp32 beside 64 keys"},
+    {{256, 2, 96, 1, 2, 1, 2, 0},
+     leaves_sums_to_tensor_cores,
+     "shared memory holds no second tile of Q"},
+    {{256, 2, 64, 1, 2, 1, 1, 6}, hopper::any, "shared memory holds sums in fp32 beside 64 keys"},
+};
+static_assert(hopper::all_fit(kTiles));
+
+inline const Config& choose(const Problem& p) {
+  return kTiles[hopper::choose(kTiles, p)].config;
+}
 
 }  // namespace rooflash::fp8

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <vector>
 
 #include "common/host_math.hpp"
 #include "common/mask.hpp"
 #include "core/fp8.hpp"
 #include "tensor_core.hpp"
+#include "variants.hpp"
 
 namespace rooflash::fp8 {
 namespace {
@@ -18,10 +20,12 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // A row's largest weight is 2^kPlaceLog2 when its maximum moves, and may outgrow it by kLagLog2
 // before it moves again: e4m3 ends at 448, above 2^8.8.
-constexpr float kPlaceLog2 = 4;
+constexpr int kPlaceLog2 = 3;
 constexpr float kLagLog2 = 4.75F;
-// Of a score: scaling, half a maximum, sum, a conversion that takes two slots.
-constexpr double kFp32Ops = 4;
+constexpr float kLargestWeight = 448;
+constexpr std::int64_t kWarpRows = 16;
+// Of a score: scaling, sum, a conversion that takes two slots.
+constexpr double kFp32Ops = 3.5;
 
 // Rows of `most` from `first` on that exist.
 std::int64_t existing(std::int64_t first, std::int64_t most, std::int64_t seqlen) {
@@ -35,6 +39,12 @@ KeyBlocks blocks_of(const Problem& p, std::int64_t first_row, std::int64_t rows,
                     block_kv);
 }
 
+// Scales of Q that rows from `first_row` on have among them: a tile made smaller may begin and end
+// inside a block of rows that share one.
+std::int64_t q_scales_of(std::int64_t first_row, std::int64_t rows) {
+  return (first_row + rows - 1) / kScaleRowsQ - first_row / kScaleRowsQ + 1;
+}
+
 // The Q tile and one block of K and of V: further stages only hide latency. S, P and O are in
 // registers.
 std::int64_t needed_bytes(const Config& config, Tile tile) {
@@ -43,13 +53,42 @@ std::int64_t needed_bytes(const Config& config, Tile tile) {
 
 // What a kernel keeps of a row. Four lanes share it: lane q of them has columns 8 i + 2 q and the
 // next of its scores, and a sum of its own weights.
+using LaneSums = std::array<float, 4>;
 struct Row {
-  float max = kMinusInfinity;  // of the scores with their block's v_log2, that weights are taken
-                               // against, in log2
-  std::array<float, 4> sums{};
+  float max = kMinusInfinity;  // of the scores with their block's v_log2, or a reference in its
+                               // place, that weights are taken against, in log2
+  LaneSums sums{};
   std::vector<float> o;         // of the tensor cores, not yet divided
   std::vector<float> promoted;  // sums in fp32
   int summed = 0;               // blocks in o
+
+  // What is subtracted from its scores. One with no key yet keeps -inf; 0 in its place avoids
+  // inf - inf.
+  float shift() const { return max == kMinusInfinity ? 0.0F : max - kPlaceLog2; }
+  // Of what was summed up before.
+  void multiply(float factor) {
+    for (float& sum : sums) sum *= factor;
+    for (float& value : o) value *= factor;
+    for (float& value : promoted) value *= factor;
+  }
+};
+
+// And of its rows together.
+struct Warp {
+  std::int64_t place;  // of its first row in the query tile
+  std::vector<Row> rows;
+  bool wary = false;  // keeps to the true maximum for the rest of the tile
+};
+
+// A row's scores of a key block and the weights made of them.
+struct RowBlock {
+  std::vector<float> scores;  // in log2, with the block's v_log2
+  std::vector<float> weights{};
+  LaneSums sums{};  // of the weights, not rounded
+
+  bool outgrows(float most) const {  // also where one is NaN
+    return !std::all_of(sums.begin(), sums.end(), [&](float sum) { return sum <= most; });
+  }
 };
 
 class Forward {
@@ -84,33 +123,45 @@ class Forward {
     const std::int64_t rows = existing(first_row, tile_.block_q, p_.seqlen_q);
     memory_.load(q_, t_.q + row_offset(batch, first_row, head, p_.seqlen_q, p_.heads_q, p_.headdim),
                  rows, p_.headdim, p_.heads_q * p_.headdim, p_.dtype);
-    const auto width = static_cast<std::size_t>(config_.headdim);
-    rows_.assign(static_cast<std::size_t>(rows),
-                 Row{.o = std::vector<float>(width), .promoted = std::vector<float>(width)});
+    start_warps(rows);
     q_scales_.clear();
-    for (std::int64_t row = first_row; row < first_row + rows; row += kWarpgroupRows) {
+    first_q_scale_ = first_row / kScaleRowsQ;
+    for (std::int64_t i = 0; i < q_scales_of(first_row, rows); ++i) {
       q_scales_.push_back(load_scale(
-          t_.scales.q + (batch * p_.heads_q + head) * q_scale_blocks(p_) + row / kScaleRowsQ));
+          t_.scales.q + (batch * p_.heads_q + head) * q_scale_blocks(p_) + first_q_scale_ + i));
     }
     const KeyBlocks blocks = blocks_of(p_, first_row, tile_.block_q, tile_.block_kv);
     for (std::int64_t block = blocks.end; block-- > blocks.begin;) {
       load_block(batch, kv_head, block);
-      for (std::int64_t place = 0; place < rows; place += kWarpgroupRows) {
+      for (Warp& warp : warps_) {
+        const std::int64_t place = warp.place / kWarpgroupRows * kWarpgroupRows;
         const KeyBlocks own =
             blocks_of(p_, first_row + place, std::min<std::int64_t>(kWarpgroupRows, rows - place),
                       tile_.block_kv);
         if (block < own.begin || block >= own.end) continue;
-        const float scale_log2 = static_cast<float>(softmax_scale(p_) * std::numbers::log2e) *
-                                 q_scales_[static_cast<std::size_t>(place / kWarpgroupRows)] *
-                                 k_scale_;
-        for (std::int64_t r = place; r < std::min<std::int64_t>(place + kWarpgroupRows, rows);
-             ++r) {
-          step(r, first_row + r, block, scale_log2);
-        }
+        // Blocks that all rows see, after one that all rows saw.
+        const bool lazily =
+            block >= own.whole_begin && block + 1 < std::min(own.whole_end, own.end);
+        step(warp, first_row + warp.place, block, lazily);
       }
     }
     const float v_scale = load_scale(t_.scales.v + batch * p_.heads_kv + kv_head);
-    for (std::int64_t r = 0; r < rows; ++r) end(r, batch, head, first_row + r, v_scale);
+    for (Warp& warp : warps_) {
+      for (std::size_t r = 0; r < warp.rows.size(); ++r) {
+        end(warp.rows[r], batch, head, first_row + warp.place + static_cast<std::int64_t>(r),
+            v_scale);
+      }
+    }
+  }
+
+  void start_warps(std::int64_t rows) {
+    const auto width = static_cast<std::size_t>(config_.headdim);
+    const Row row{.o = std::vector<float>(width), .promoted = std::vector<float>(width)};
+    warps_.clear();
+    for (std::int64_t place = 0; place < rows; place += kWarpRows) {
+      const std::int64_t count = std::min(kWarpRows, rows - place);
+      warps_.push_back({place, std::vector<Row>(static_cast<std::size_t>(count), row)});
+    }
   }
 
   float load_scale(const float* source) {
@@ -139,53 +190,100 @@ class Forward {
     }
   }
 
-  // A key block of the tile's row r: its weights, and what they add to O.
-  void step(std::int64_t r, std::int64_t query, std::int64_t block, float scale_log2) {
-    scores_.assign(static_cast<std::size_t>(tile_.block_kv), kMinusInfinity);
+  // A key block of a warp: its weights, and what they add to O. `lazily`: against the references
+  // that there are; no maximum is looked for until weights outgrow e4m3.
+  void step(Warp& warp, std::int64_t first_query, std::int64_t block, bool lazily) {
+    std::vector<RowBlock> row_blocks;
+    for (std::size_t r = 0; r < warp.rows.size(); ++r) {
+      const auto row = static_cast<std::int64_t>(r);
+      row_blocks.push_back({.scores = scores(warp.place + row, first_query + row, block)});
+    }
+    const bool follows = !lazily || warp.wary;
+    weigh(warp, row_blocks, follows);
+    const auto any_outgrows = [&](float most) {
+      return std::any_of(row_blocks.begin(), row_blocks.end(),
+                         [&](const RowBlock& one) { return one.outgrows(most); });
+    };
+    if (!follows && any_outgrows(kLargestWeight)) {
+      warp.wary = any_outgrows(std::numeric_limits<float>::max());
+      if (warp.wary) {
+        weigh(warp, row_blocks, true);
+      } else {
+        for (std::size_t r = 0; r < warp.rows.size(); ++r) bring_down(warp.rows[r], row_blocks[r]);
+      }
+    }
+    for (std::size_t r = 0; r < warp.rows.size(); ++r) sum_up(warp.rows[r], row_blocks[r]);
+  }
+
+  std::vector<float> scores(std::int64_t row, std::int64_t query, std::int64_t block) const {
+    const float scale_log2 =
+        static_cast<float>(softmax_scale(p_) * std::numbers::log2e) *
+        q_scales_[static_cast<std::size_t>(query / kScaleRowsQ - first_q_scale_)] * k_scale_;
+    std::vector<float> result(static_cast<std::size_t>(tile_.block_kv), kMinusInfinity);
     const KeyRange keys = visible_keys(p_, query);
-    float largest = kMinusInfinity;
     for (std::int64_t j = 0; j < tile_.block_kv; ++j) {
       const std::int64_t key = block * tile_.block_kv + j;
       if (key < keys.begin || key >= keys.end) continue;
       float sum = 0;
       for (std::int64_t c = 0; c < config_.headdim; c += kProducts) {
-        sum = tensor_core_sum(sum, q_.row(r) + c, k_.row(j) + c, kProducts);
+        sum = tensor_core_sum(sum, q_.row(row) + c, k_.row(j) + c, kProducts);
       }
-      scores_[static_cast<std::size_t>(j)] = sum * scale_log2 + v_log2_;
-      largest = std::max(largest, scores_[static_cast<std::size_t>(j)]);
+      result[static_cast<std::size_t>(j)] = sum * scale_log2 + v_log2_;
     }
-    Row& row = rows_[static_cast<std::size_t>(r)];
-    follow(row, largest);
-    // A row with no key yet keeps -inf; 0 in its place avoids inf - inf.
-    const float shift = row.max == kMinusInfinity ? 0.0F : row.max - kPlaceLog2;
-    std::array<float, 4> sums{};
-    for (std::size_t j = 0; j < scores_.size(); ++j) {
-      const float weight = std::exp2(scores_[j] - shift);
-      sums[j / 2 % 4] += weight;
-      scores_[j] = round_to(DType::e4m3, weight);
+    return result;
+  }
+
+  static void weigh(Warp& warp, std::vector<RowBlock>& row_blocks, bool follows) {
+    for (std::size_t r = 0; r < warp.rows.size(); ++r) {
+      Row& row = warp.rows[r];
+      RowBlock& one = row_blocks[r];
+      if (follows) follow(row, one.scores);
+      one.weights.clear();
+      one.sums = {};
+      for (std::size_t j = 0; j < one.scores.size(); ++j) {
+        one.weights.push_back(std::exp2(one.scores[j] - row.shift()));
+        one.sums[j / 2 % 4] += one.weights.back();
+      }
     }
+  }
+
+  // Moves the maximum where a block's scores have outgrown it.
+  static void follow(Row& row, const std::vector<float>& scores) {
+    const float largest = std::accumulate(scores.begin(), scores.end(), kMinusInfinity,
+                                          [](float a, float b) { return std::max(a, b); });
+    if (!(largest > row.max + kLagLog2)) return;  // also the first score of a row, after -inf
+    row.multiply(std::exp2(row.max - largest));
+    row.max = largest;
+  }
+
+  // Weights that have left their place go back to it, by a power of two, with what was summed up
+  // before.
+  static void bring_down(Row& row, RowBlock& one) {
+    const float most = *std::max_element(one.weights.begin(), one.weights.end());
+    const int down = most > 0 ? std::max(std::ilogb(most) - kPlaceLog2, 0) : 0;
+    const float factor = std::ldexp(1.0F, -down);
+    row.max += static_cast<float>(down);
+    row.multiply(factor);
+    for (float& sum : one.sums) sum *= factor;
+    for (float& weight : one.weights) weight *= factor;
+  }
+
+  void sum_up(Row& row, RowBlock& one) {
     // The sums are those of the true weights; the tensor cores' take V as it is stored.
     const float undo = std::exp2(-v_log2_);
-    for (std::size_t lane = 0; lane < sums.size(); ++lane) row.sums[lane] += sums[lane] * undo;
+    for (std::size_t lane = 0; lane < one.sums.size(); ++lane) {
+      row.sums[lane] += one.sums[lane] * undo;
+    }
     if (row.summed == config_.promote_blocks && config_.promote_blocks > 0) promote(row);
+    for (float& weight : one.weights) weight = round_to(DType::e4m3, weight);
     for (std::size_t c = 0; c < row.o.size(); ++c) {
       const float* values = v_transposed_.data() + c * static_cast<std::size_t>(tile_.block_kv);
       for (std::int64_t j = 0; j < tile_.block_kv; j += kProducts) {
-        row.o[c] = tensor_core_sum(row.o[c], scores_.data() + j, values + j,
+        row.o[c] = tensor_core_sum(row.o[c], one.weights.data() + j, values + j,
                                    std::min(kProducts, tile_.block_kv - j));
       }
     }
     ++row.summed;
-  }
-
-  // Moves the maximum where a block's scores have outgrown it.
-  static void follow(Row& row, float largest) {
-    if (!(largest > row.max + kLagLog2)) return;  // also the first score of a row, after -inf
-    const float factor = std::exp2(row.max - largest);
-    row.max = largest;
-    for (float& sum : row.sums) sum *= factor;
-    for (float& value : row.o) value *= factor;
-    for (float& value : row.promoted) value *= factor;
   }
 
   static void promote(Row& row) {
@@ -194,9 +292,7 @@ class Forward {
     row.summed = 0;
   }
 
-  void end(std::int64_t r, std::int64_t batch, std::int64_t head, std::int64_t query,
-           float v_scale) {
-    Row& row = rows_[static_cast<std::size_t>(r)];
+  void end(Row& row, std::int64_t batch, std::int64_t head, std::int64_t query, float v_scale) {
     promote(row);
     const float sum = (row.sums[0] + row.sums[1]) + (row.sums[2] + row.sums[3]);
     const float scale = sum == 0.0F ? 0.0F : v_scale / sum;
@@ -216,12 +312,12 @@ class Forward {
   const Config& config_;
   TwoLevelMemory& memory_;
   SramTile q_, k_, v_, scale_, o_, lse_;
-  std::vector<float> q_scales_;  // of the tile's warpgroups
-  float k_scale_ = 1;            // of the block
+  std::vector<float> q_scales_;  // that the tile's rows have
+  std::int64_t first_q_scale_ = 0;
+  float k_scale_ = 1;  // of the block
   float v_log2_ = 0;
   std::vector<float> v_transposed_;
-  std::vector<float> scores_;  // of a row, then its weights
-  std::vector<Row> rows_;
+  std::vector<Warp> warps_;
 };
 
 }  // namespace
@@ -246,7 +342,7 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config) {
   for (std::int64_t row = 0; row < p.seqlen_q; row += tile.block_q) {
     const std::int64_t rows = existing(row, tile.block_q, p.seqlen_q);
     const KeyBlocks blocks = blocks_of(p, row, tile.block_q, tile.block_kv);
-    scales += ceil_div(rows, kWarpgroupRows) + 2 * (blocks.end - blocks.begin) + 1;
+    scales += q_scales_of(row, rows) + 2 * (blocks.end - blocks.begin) + 1;
     key_rows += std::min(blocks.end * tile.block_kv, p.seqlen_kv) - blocks.begin * tile.block_kv;
     std::int64_t steps_here = 0;
     for (std::int64_t place = 0; place < rows; place += kWarpgroupRows) {
@@ -289,5 +385,57 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config) {
   result.stages = {stage};
   return result;
 }
+
+namespace {
+
+std::string limits(const Problem& p) {
+  if (p.headdim_v != p.headdim) return "fp8 takes V of the head dim of Q and K alone";
+  constexpr int kRowsLog2 = 29;  // the kernel adds rows and ends of bands in 32 bits
+  return tiled_limits("fp8", p, p.batch * p.heads_q * ceil_div(p.seqlen_q, choose(p).block_m()),
+                      "query tiles", kRowsLog2);
+}
+
+Tile choose_tile(const Problem& p, std::int64_t sram_bytes) {
+  return fp8::choose_tile(p, choose(p), sram_bytes);
+}
+
+void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& memory) {
+  forward(p, t, tile, choose(p), memory);
+}
+
+Traffic traffic(const Problem& p, Tile tile) {
+  return fp8::traffic(p, tile, choose(p));
+}
+
+// Of both ways to sum up.
+std::string choice(const Problem& p) {
+  std::string text;
+  for (const auto& tile : kTiles) {
+    const Config& config = tile.config;
+    if (config.headdim != choose(p).headdim) continue;
+    text += (text.empty() ? "accum=" : "; accum=") +
+            std::string(config.promote_blocks > 0 ? "exact: " : "fast: ") +
+            std::to_string(config.block_m()) + " queries x " + std::to_string(config.block_n) +
+            " keys, " + std::string(tile.why);
+  }
+  return text;
+}
+
+}  // namespace
+
+extern const Kernel kKernel;
+const Kernel kKernel = {
+    .name = "fp8",
+    .summary =
+        "FlashAttention-3's FP8: e4m3 inputs, sums in fp32 (exact) or in the tensor cores (fast)",
+    .source = "arXiv 2407.08608, section 3.3",
+    .variants = kVariants,
+    .options = kFp8Options,
+    .limits = limits,
+    .tile = choose_tile,
+    .host = host,
+    .traffic = traffic,
+    .choice = choice,
+};
 
 }  // namespace rooflash::fp8

@@ -7,16 +7,20 @@ namespace rooflash::rf {
 
 // Head dim, warpgroups of 64 queries, keys a step, steps a stage, stages, early release.
 inline constexpr hopper::CompiledTile kTiles[] = {
-    {{64, 4, 64, 2, 4, false}, "the registers hold 4 warpgroups"},
-    {{96, 3, 64, 1, 4, false}, "the registers hold 3 warpgroups"},
-    {{128, 3, 64, 1, 4, false}, "the registers hold 3 warpgroups"},
-    {{192, 2, 64, 1, 2, false}, "fa3's softmax and tile: a lazy reference gains nothing here"},
-    {{256, 2, 64, 1, 2, true}, "fa3's softmax and tile: a lazy reference gains nothing here"},
+    {{64, 4, 64, 2, 4, false}, hopper::any, "the registers hold 4 warpgroups"},
+    {{96, 3, 64, 1, 4, false}, hopper::any, "the registers hold 3 warpgroups"},
+    {{128, 3, 64, 1, 4, false}, hopper::any, "the registers hold 3 warpgroups"},
+    {{192, 2, 64, 1, 2, false},
+     hopper::any,
+     "fa3's softmax and tile: a lazy reference gains nothing here"},
+    {{256, 2, 64, 1, 2, true},
+     hopper::any,
+     "fa3's softmax and tile: a lazy reference gains nothing here"},
 };
 static_assert(hopper::all_fit(kTiles));
 
 inline const hopper::CompiledTile& choose(const Problem& p) {
-  return hopper::choose(kTiles, p);
+  return hopper::choose_with_split(kTiles, p);
 }
 
 // Whether a tile has the lazily referenced softmax; the others have fa3's.

@@ -76,6 +76,11 @@ function fillCase() {
     ["least change found", [detectableCell(item)].flat()[0]],
     ["cycles", show(row, "cycles", row.cycles.median, (v) => Math.round(v).toLocaleString("en-US"))],
     ["predicted", show(row, "model.predicted_time_us", m.predicted_time_us, formatTime)],
+    ...(row.problem.dtype === "e4m3" ? [
+      ["quantising", show(row, "quantize_us", row.quantize_us?.median, formatTime)],
+      ["with quantising", show(row, "time_with_quantize_us", row.time_with_quantize_us, formatTime)],
+      ["saturated elements", show(row, "saturated_elements", row.saturated_elements, String)],
+    ] : []),
   ]);
   factList(columns, "Throughput", [
     ["model", show(row, "derived.tflops", row.derived.tflops, withUnit(" TFLOPS"))],

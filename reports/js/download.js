@@ -57,6 +57,7 @@ const csvColumns = [
   ...["flops", "compulsory_bytes", "predicted_hbm_bytes", "predicted_time_us"].map((name) => [name, (r) => r.model[name]]),
   ["time_us_median", (r) => r.time_us?.median], ["time_us_ci95_low", (r) => r.time_us?.ci95[0]],
   ["time_us_ci95_high", (r) => r.time_us?.ci95[1]], ["time_us_min", (r) => r.time_us?.min],
+  ["quantize_us_median", (r) => r.quantize_us?.median], ["time_with_quantize_us"], ["saturated_elements"],
   ["n", (r) => r.time_us?.n], ["l2", (r) => r.time_us?.l2], ["timer", (r) => r.time_us?.timer],
   ["clock_mhz_median", (r) => r.clock_mhz?.median], ["power_w"], ["temperature_c"],
   ["counters_status", (r) => r.counters.status],

@@ -30,7 +30,7 @@ const filterValues = {
   mask: ["none", "causal", "window"],
   causal: ["true", "false"],
   align: ["bottom-right", "top-left"],
-  distribution: ["normal", "outlier", "large", "negative", "constant", "biased", "peaky"],
+  distribution: ["normal", "outlier", "large", "negative", "constant", "biased", "biased-0.3", "peaky"],
 };
 
 function globMatch(pattern, text) {

@@ -120,6 +120,9 @@ void list_kernels(bool hidden, bool variants) {
                                  : fmt::format("provider {}, on real GPUs alone", kernel->provider);
     text += fmt::format("{:<12} {}\n    {}; {}\n{}", kernel->name, kernel->summary, from,
                         kernel->source, variants_text(*kernel));
+    if (!kernel->options.empty()) {
+      text += fmt::format("    options {}\n", fmt::join(kernel->options, ", "));
+    }
     if (variants && kernel->choice != nullptr) text += choices_text(*kernel);
   }
   text += fmt::format("compiled: {}\n", build_info().build);

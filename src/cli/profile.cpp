@@ -49,6 +49,10 @@ Sweep resolve(const ProfileFlags& flags) {
                      "name a case, or select one of the suite by --filter");
   }
   const Axes axes = flags.case_id.empty() ? Axes{} : axes_of(parse_case_id(flags.case_id));
+  if (axes.options.contains("sram")) {
+    throw UsageError("sram is of simulated GPUs: there is nothing to profile on those",
+                     "leave the sram part out of the case");
+  }
   Sweep sweep = resolve_sweep(flags.sweep, axes);
   sweep.order = Order::grid;  // several cases are told in this order
   return sweep;
@@ -71,10 +75,6 @@ Case one_case(const Sweep& sweep, const std::vector<PlanDevice>& on) {
     throw UsageError(
         fmt::format("{}: {}", case_id(one.kernel, one.problem), one.unsupported_reason),
         "`rooflash list kernels` shows what each kernel takes");
-  }
-  if (one.problem.options.contains("sram")) {
-    throw UsageError("sram is of simulated GPUs: there is nothing to profile on those",
-                     "leave the sram part out of the case");
   }
   return one;
 }

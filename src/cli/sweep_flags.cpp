@@ -43,7 +43,12 @@ constexpr AxisHelp kAxisHelp[] = {
     {"causal", "true, false or both", "both"},
     {"align", "bottom-right or top-left: the corner a mask is anchored to", "bottom-right"},
     {"window", "LEFT,RIGHT keys visible beside the query's own, inclusive; inf for no limit", ""},
-    {"distribution", "normal, outlier, large, negative, constant, biased, peaky", "normal"},
+    {"distribution", "normal, outlier, large, negative, constant, biased, biased-0.3, peaky",
+     "normal"},
+    {"fp8-scale", "of e4m3, what shares a scale: block (64 queries, 192 keys), head, tensor",
+     "block"},
+    {"fp8-hadamard", "of e4m3, Q and K times a random orthogonal matrix: on, off", "off"},
+    {"fp8-accum", "of e4m3, sums: exact (in fp32), fast (by the tensor cores alone)", "exact"},
     {"option", "NAME=VALUE,... for kernels that have such an option", ""},
 };
 
@@ -130,12 +135,17 @@ Sweep resolve_sweep(const SweepFlags& flags, const Axes& defaults) {
     sweep.suite = suite.name;
     sweep.grids = std::move(suite.grids);
   }
+  // The suite as it stands: flags may leave nothing of what its options are for.
+  for (const Axes& grid : sweep.grids) check_options(grid, sweep.grids);
+  Axes asked;
+  for (const auto& [name, text] : flags.axes) set_axis(asked, name, text, "--" + name);
   for (Axes& grid : sweep.grids) {
     for (const auto& [name, text] : flags.axes) set_axis(grid, name, text, "--" + name);
     if (flags.fwd || flags.bwd) grid.passes.clear();
     if (flags.fwd) grid.passes.push_back(Pass::fwd);
     if (flags.bwd) grid.passes.push_back(Pass::bwd);
   }
+  check_options(asked, sweep.grids);
   sweep.devices = flags.devices.empty() ? devices_of(sweep.grids) : flags.devices;
   sweep.filter = Filter::all_of(flags.filters);
   sweep.seed = parse_seed(flags.seed, "--seed");

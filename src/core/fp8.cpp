@@ -5,40 +5,37 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <string_view>
-#include <vector>
 
 #include "core/units.hpp"
 
 namespace rooflash {
 namespace {
 
-struct Option {
-  std::string_view name;
-  std::vector<std::string_view> values;  // the default first
-};
-
-const std::vector<Option>& options() {
-  static const std::vector<Option> table = {
-      {"scale", {"block", "head", "tensor"}},
-      {"hadamard", {"off", "on"}},
-      {"accum", {"exact", "fast"}},
-  };
-  return table;
-}
+constexpr std::string_view kScales[] = {"block", "head", "tensor"};
+constexpr std::string_view kSwitch[] = {"off", "on"};
+constexpr std::string_view kSums[] = {"exact", "fast"};
 
 // Place of the option's value in its list.
-std::size_t chosen(const Problem& p, std::string_view name) {
-  const auto option = std::find_if(options().begin(), options().end(),
-                                   [&](const Option& one) { return one.name == name; });
-  const auto set = p.options.find(std::string(name));
+std::size_t chosen(const Problem& p, std::string_view option) {
+  const auto set = p.options.find(std::string(option));
   if (set == p.options.end()) return 0;
-  const auto& values = option->values;
+  const auto values = fp8_values(option);
   return static_cast<std::size_t>(std::find(values.begin(), values.end(), set->second) -
                                   values.begin());
 }
 
 }  // namespace
+
+bool is_fp8_option(std::string_view name) {
+  return std::find(std::begin(kFp8Options), std::end(kFp8Options), name) != std::end(kFp8Options);
+}
+
+std::span<const std::string_view> fp8_values(std::string_view option) {
+  if (option == "scale") return kScales;
+  return option == "hadamard" ? std::span<const std::string_view>(kSwitch) : kSums;
+}
 
 Fp8Modes fp8_modes(const Problem& p) {
   constexpr ScaleSpan kSpans[] = {ScaleSpan::block, ScaleSpan::head, ScaleSpan::tensor};
@@ -46,16 +43,16 @@ Fp8Modes fp8_modes(const Problem& p) {
 }
 
 std::string invalid_fp8_options(const Problem& p) {
-  for (const Option& option : options()) {
-    const auto set = p.options.find(std::string(option.name));
+  for (const std::string_view option : kFp8Options) {
+    const auto set = p.options.find(std::string(option));
     if (set == p.options.end()) continue;
-    const std::size_t value = chosen(p, option.name);
-    if (value == option.values.size()) {
-      return fmt::format("option {}: '{}' is not one of {}", option.name, printable(set->second),
-                         fmt::join(option.values, ", "));
+    const std::size_t value = chosen(p, option);
+    if (value == fp8_values(option).size()) {
+      return fmt::format("option {}: '{}' is not one of {}", option, printable(set->second),
+                         fmt::join(fp8_values(option), ", "));
     }
     if (value == 0) {
-      return fmt::format("{}={} is what a case without the option has", option.name, set->second);
+      return fmt::format("{}={} is what a case without the option has", option, set->second);
     }
   }
   if (fp8_modes(p).hadamard && !std::has_single_bit(static_cast<std::uint64_t>(p.headdim))) {
@@ -71,9 +68,9 @@ std::int64_t scale_elements(const Problem& p) {
 }
 
 void drop_fp8_defaults(Problem& p) {
-  for (const Option& option : options()) {
-    const auto set = p.options.find(std::string(option.name));
-    if (set != p.options.end() && set->second == option.values[0]) p.options.erase(set);
+  for (const std::string_view option : kFp8Options) {
+    const auto set = p.options.find(std::string(option));
+    if (set != p.options.end() && set->second == fp8_values(option)[0]) p.options.erase(set);
   }
 }
 

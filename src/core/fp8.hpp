@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "core/problem.hpp"
 
@@ -31,6 +33,11 @@ struct Fp8Modes {
   bool exact_accumulation = true;
   bool operator==(const Fp8Modes&) const = default;
 };
+
+// Names of the options, and the values of one of them, the default first.
+inline constexpr std::string_view kFp8Options[] = {"scale", "hadamard", "accum"};
+bool is_fp8_option(std::string_view name);
+std::span<const std::string_view> fp8_values(std::string_view option);
 
 // The modes that the options of an e4m3 problem say, which invalid_reason() has passed.
 Fp8Modes fp8_modes(const Problem& problem);

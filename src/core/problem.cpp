@@ -25,9 +25,10 @@ std::optional<Enum> parse_enum(std::string_view text, const std::array<Enum, N>&
 constexpr std::array kPasses = {Pass::fwd, Pass::bwd};
 constexpr std::array kMaskKinds = {MaskKind::none, MaskKind::causal, MaskKind::window};
 constexpr std::array kAligns = {Align::bottom_right, Align::top_left};
-constexpr std::array kDistributions = {
-    Distribution::normal,   Distribution::outlier, Distribution::large, Distribution::negative,
-    Distribution::constant, Distribution::biased,  Distribution::peaky};
+constexpr std::array kDistributions = {Distribution::normal,      Distribution::outlier,
+                                       Distribution::large,       Distribution::negative,
+                                       Distribution::constant,    Distribution::biased,
+                                       Distribution::biased_less, Distribution::peaky};
 
 std::string side(std::int64_t bound) {
   return bound == kUnbounded ? "inf" : std::to_string(bound);
@@ -175,6 +176,8 @@ std::string_view to_string(Distribution distribution) {
       return "constant";
     case Distribution::biased:
       return "biased";
+    case Distribution::biased_less:
+      return "biased-0.3";
     case Distribution::peaky:
       return "peaky";
   }

@@ -23,7 +23,7 @@ enum class MaskKind { none, causal, window };
 // Which corner a mask is anchored to where seqlen_q != seqlen_kv. bottom_right: query i stands at
 // key i + seqlen_kv - seqlen_q. top_left: query i stands at key i.
 enum class Align { bottom_right, top_left };
-enum class Distribution { normal, outlier, large, negative, constant, biased, peaky };
+enum class Distribution { normal, outlier, large, negative, constant, biased, biased_less, peaky };
 
 inline constexpr std::int64_t kUnbounded = -1;
 

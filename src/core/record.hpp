@@ -160,7 +160,12 @@ struct Row {
   Memory memory;
   Resources resources;
   std::optional<TimeUs> time_us;  // only on `ok` rows
-  OptDouble cycles_median;        // JSON: cycles: {median}
+  // Of e4m3 problems: to quantise bf16 inputs, which is no part of time_us; the sum of the medians;
+  // and how many elements were beyond the largest number.
+  std::optional<TimeUs> quantize_us = {};
+  OptDouble time_with_quantize_us = {};
+  OptInt saturated_elements = {};
+  OptDouble cycles_median;  // JSON: cycles: {median}
   std::optional<Clock> clock_mhz;
   OptDouble power_w;
   OptDouble temperature_c;

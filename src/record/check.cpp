@@ -38,7 +38,9 @@ class RowCheck {
     }
     if (row_.round < 0) fail("round", "is negative");
     check_status();
-    if (row_.time_us) check_time(*row_.time_us);
+    if (row_.time_us) check_time(*row_.time_us, "time_us");
+    check_quantizing();
+    check_clock();
     check_derived();
     check_sizes();
     check_counters();
@@ -67,35 +69,57 @@ class RowCheck {
     }
   }
 
-  void check_time(const TimeUs& time) const {
-    if (time.n < 1) fail("time_us.n", "must be positive");
-    if (time.warmup_launches.value_or(1) < 1) fail("time_us.warmup_launches", "must be positive");
+  // `name` is time_us or quantize_us.
+  void check_time(const TimeUs& time, const std::string& name) const {
+    if (time.n < 1) fail(name + ".n", "must be positive");
+    if (time.warmup_launches.value_or(1) < 1) fail(name + ".warmup_launches", "must be positive");
     // A report keeps some of many samples, the extremes among them, and says so.
-    const bool thinned = row_.missing.contains("time_us.samples");
+    const bool thinned = row_.missing.contains(name + ".samples");
     const auto kept = static_cast<std::int64_t>(time.samples.size());
     if (thinned ? kept < 1 || kept > time.n : kept != time.n) {
-      fail("time_us.n",
+      fail(name + ".n",
            std::to_string(time.n) + ", but there are " + std::to_string(kept) + " samples");
     }
     for (double sample : time.samples) {
-      if (!(sample > 0)) fail("time_us.samples", "a time that is not positive");
+      if (!(sample > 0)) fail(name + ".samples", "a time that is not positive");
     }
     const auto [low, high] = std::minmax_element(time.samples.begin(), time.samples.end());
-    if (differs(time.min, *low, kSampleError)) fail("time_us.min", "is not that of the samples");
+    if (differs(time.min, *low, kSampleError)) fail(name + ".min", "is not that of the samples");
     if (time.median < *low * (1 - kSampleError) || time.median > *high * (1 + kSampleError) ||
         (!thinned && differs(time.median, median_of(time.samples), kSampleError))) {
-      fail("time_us.median", "is not that of the samples");
+      fail(name + ".median", "is not that of the samples");
     }
     if (row_.device.starts_with("sim:") != (time.timer == "model")) {
-      fail("time_us.timer",
+      fail(name + ".timer",
            time.timer + " contradicts the device \"" + printable(row_.device, 60) + "\"");
     }
     if (time.ci95_low > time.median || time.median > time.ci95_high) {
-      fail("time_us.ci95", "does not enclose the median");
+      fail(name + ".ci95", "does not enclose the median");
     }
-    if (row_.clock_mhz && !row_.clock_mhz->samples.empty() &&
-        row_.clock_mhz->samples.size() != time.samples.size()) {
+  }
+
+  void check_clock() const {
+    if (row_.time_us && row_.clock_mhz && !row_.clock_mhz->samples.empty() &&
+        row_.clock_mhz->samples.size() != row_.time_us->samples.size()) {
       fail("clock_mhz.samples", "not as many as the time samples");
+    }
+  }
+
+  void check_quantizing() const {
+    const bool has_any = row_.quantize_us || row_.time_with_quantize_us || row_.saturated_elements;
+    if (has_any && row_.problem.dtype != DType::e4m3) {
+      fail("quantize_us", "nothing is quantised for " + std::string(to_string(row_.problem.dtype)));
+    }
+    not_negative("saturated_elements", row_.saturated_elements);
+    if (row_.quantize_us.has_value() != row_.time_with_quantize_us.has_value()) {
+      fail("time_with_quantize_us", "goes with quantize_us, and one of the two is missing");
+    }
+    if (!row_.quantize_us) return;
+    if (!row_.time_us) fail("quantize_us", "on a row without a time");
+    check_time(*row_.quantize_us, "quantize_us");
+    if (differs(*row_.time_with_quantize_us, row_.time_us->median + row_.quantize_us->median,
+                kSampleError)) {
+      fail("time_with_quantize_us", "is not the sum of the two medians");
     }
   }
 

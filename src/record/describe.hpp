@@ -183,6 +183,9 @@ void describe(Io& io, Described<Io, Row> row) {
   io("memory", row.memory);
   io("resources", row.resources);
   io("time_us", row.time_us);
+  io.optional("quantize_us", row.quantize_us);
+  io.optional("time_with_quantize_us", row.time_with_quantize_us);
+  io.optional("saturated_elements", row.saturated_elements);
   io.object("cycles", [&](auto& cycles) { cycles("median", row.cycles_median); });
   io("clock_mhz", row.clock_mhz);
   io("power_w", row.power_w);

@@ -136,8 +136,10 @@ void JsonReader::decode(const Json& json, const Place& place, Align& value) {
 }
 
 void JsonReader::decode(const Json& json, const Place& place, Distribution& value) {
-  decode_enum(json, place, parse_distribution,
-              {"normal", "outlier", "large", "negative", "constant", "biased", "peaky"}, value);
+  decode_enum(
+      json, place, parse_distribution,
+      {"normal", "outlier", "large", "negative", "constant", "biased", "biased-0.3", "peaky"},
+      value);
 }
 
 void JsonReader::decode(const Json& json, const Place& place, Status& value) {

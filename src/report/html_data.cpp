@@ -96,31 +96,37 @@ std::string record_json(const Record& record, std::size_t samples_per_row) {
   return text + "]}";
 }
 
+// Keeps at most `most` of the samples, the extremes among them, and the same of `parallel`, where
+// that is as long.
+void thin(TimeUs& time, std::vector<double>* parallel, std::size_t most) {
+  const std::size_t n = time.samples.size();
+  const auto [low, high] = std::minmax_element(time.samples.begin(), time.samples.end());
+  std::vector<std::size_t> kept{static_cast<std::size_t>(low - time.samples.begin()),
+                                static_cast<std::size_t>(high - time.samples.begin())};
+  const std::size_t spread = most > 2 ? most - 2 : 0;
+  for (std::size_t i = 0; i < spread; ++i) kept.push_back(i * n / spread);
+  std::sort(kept.begin(), kept.end());
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  for (std::vector<double>* samples : {parallel, &time.samples}) {
+    if (samples == nullptr || samples->size() != n) continue;
+    for (std::size_t i = 0; i < kept.size(); ++i) (*samples)[i] = (*samples)[kept[i]];
+    samples->resize(kept.size());
+  }
+}
+
 }  // namespace
 
 Row with_thinned_samples(Row row, std::size_t max_samples) {
   row.trace.reset();
-  if (!row.time_us || row.time_us->samples.size() <= max_samples) return row;
-  std::vector<double>& samples = row.time_us->samples;
-  const std::size_t n = samples.size();
-  const auto [low, high] = std::minmax_element(samples.begin(), samples.end());
-  std::vector<std::size_t> kept{static_cast<std::size_t>(low - samples.begin()),
-                                static_cast<std::size_t>(high - samples.begin())};
-  const std::size_t spread = max_samples > 2 ? max_samples - 2 : 0;
-  for (std::size_t i = 0; i < spread; ++i) kept.push_back(i * n / spread);
-  std::sort(kept.begin(), kept.end());
-  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-  const auto pick = [&](const std::vector<double>& from) {
-    std::vector<double> to;
-    for (const std::size_t i : kept) to.push_back(from[i]);
-    return to;
+  const auto thin_field = [&](const char* path, std::optional<TimeUs>& time,
+                              std::vector<double>* parallel) {
+    if (!time || time->samples.size() <= max_samples) return;
+    thin(*time, parallel, max_samples);
+    row.missing[path] =
+        fmt::format("{} of {} samples kept in the report", time->samples.size(), time->n);
   };
-  if (row.clock_mhz && row.clock_mhz->samples.size() == n) {
-    row.clock_mhz->samples = pick(row.clock_mhz->samples);
-  }
-  samples = pick(samples);
-  row.missing["time_us.samples"] =
-      fmt::format("{} of {} samples kept in the report", samples.size(), n);
+  thin_field("time_us.samples", row.time_us, row.clock_mhz ? &row.clock_mhz->samples : nullptr);
+  thin_field("quantize_us.samples", row.quantize_us, nullptr);
   return row;
 }
 

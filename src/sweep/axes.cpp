@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/fp8.hpp"
@@ -65,7 +66,9 @@ std::pair<std::int64_t, std::int64_t> parse_window(std::string_view text, std::s
   return {side(text.substr(0, comma)), side(text.substr(comma + 1))};
 }
 
+// An option named twice takes both values.
 void add_options(Axes& axes, std::string_view text, std::string_view flag) {
+  std::map<std::string, std::vector<std::string>> options;
   for (const std::string& element : parse_elements(text, flag)) {
     const std::size_t equals = element.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == element.size()) {
@@ -80,8 +83,15 @@ void add_options(Axes& axes, std::string_view text, std::string_view flag) {
                                      flag, printable(element)));
       }
     }
-    axes.options[element.substr(0, equals)] = element.substr(equals + 1);
+    options[element.substr(0, equals)].push_back(element.substr(equals + 1));
   }
+  for (auto& [name, values] : options) axes.options[name] = std::move(values);
+}
+
+void set_fp8_option(Axes& axes, const char* option, std::string_view text, std::string_view flag) {
+  const auto known = fp8_values(option);
+  axes.options[option] =
+      select_names(parse_elements(text, flag), {known.begin(), known.end()}, flag);
 }
 
 using Setter = void (*)(Axes&, std::string_view text, std::string_view flag);
@@ -149,9 +159,12 @@ const std::vector<AxisEntry>& entries() {
              t,
              {Distribution::normal, Distribution::outlier, Distribution::large,
               Distribution::negative, Distribution::constant, Distribution::biased,
-              Distribution::peaky},
+              Distribution::biased_less, Distribution::peaky},
              f);
        }},
+      {"fp8-scale", [](Axes& a, Text t, Text f) { set_fp8_option(a, "scale", t, f); }},
+      {"fp8-hadamard", [](Axes& a, Text t, Text f) { set_fp8_option(a, "hadamard", t, f); }},
+      {"fp8-accum", [](Axes& a, Text t, Text f) { set_fp8_option(a, "accum", t, f); }},
       {"option", add_options},
       {"device", [](Axes& a, Text t, Text f) { a.devices = parse_elements(t, f); }},
   };
@@ -234,6 +247,23 @@ std::vector<Problem> shapes(const Axes& axes, const Problem& base) {
   return result;
 }
 
+// Each choice of a value of every option that problems of `dtype` have.
+std::vector<std::map<std::string, std::string>> options(const Axes& axes, DType dtype) {
+  std::vector<std::map<std::string, std::string>> result(1);
+  for (const auto& [name, values] : axes.options) {
+    if (dtype != DType::e4m3 && is_fp8_option(name)) continue;
+    std::vector<std::map<std::string, std::string>> longer;
+    for (const auto& chosen : result) {
+      for (const std::string& value : values) {
+        longer.push_back(chosen);
+        longer.back()[name] = value;
+      }
+    }
+    result = std::move(longer);
+  }
+  return result;
+}
+
 // Everything but the shapes, in grid order.
 std::vector<Problem> bases(const Axes& axes) {
   std::vector<Problem> result;
@@ -249,9 +279,11 @@ std::vector<Problem> bases(const Axes& axes) {
             p.headdim_v = axes.headdim_v.value_or(headdim.v);
             p.distribution = distribution;
             p.mask = mask;
-            p.options = axes.options;
-            if (dtype == DType::e4m3) drop_fp8_defaults(p);
-            result.push_back(std::move(p));
+            for (auto& chosen : options(axes, dtype)) {
+              p.options = std::move(chosen);
+              if (dtype == DType::e4m3) drop_fp8_defaults(p);
+              result.push_back(p);
+            }
           }
         }
       }

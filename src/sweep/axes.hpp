@@ -38,13 +38,14 @@ struct Axes {
   Align align = Align::bottom_right;
   std::optional<std::pair<std::int64_t, std::int64_t>> window;  // left, right; kUnbounded: no limit
   std::vector<Distribution> distributions = {Distribution::normal};
-  std::map<std::string, std::string> options;
+  // Values of each option. Those of e4m3 (core/fp8.hpp) are for problems of that type alone.
+  std::map<std::string, std::vector<std::string>> options;
   std::vector<std::string> devices;  // empty: the command's default
 };
 
 // Axis names as in flags and suites, without dashes: kernel, pass, dtype, headdim, headdim-v,
 // seqlen, seqlen-q, batch-size, total-tokens, nheads, hidden-size, nheads-kv, gqa-ratio, causal,
-// align, window, distribution, option, device.
+// align, window, distribution, fp8-scale, fp8-hadamard, fp8-accum, option, device.
 const std::vector<std::string>& axis_names();
 
 // Sets one axis from its text ("512,1k", "64,192-128", "both", "255,0", "scale=block"). `flag` is

@@ -62,7 +62,8 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& closed_filt
       {"mask", {"none", "causal", "window"}},
       {"causal", {"true", "false"}},
       {"align", {"bottom-right", "top-left"}},
-      {"distribution", {"normal", "outlier", "large", "negative", "constant", "biased", "peaky"}},
+      {"distribution",
+       {"normal", "outlier", "large", "negative", "constant", "biased", "biased-0.3", "peaky"}},
       {"kernel", kernel_names(true)},
       {"device", device_names()},
   };

@@ -162,7 +162,7 @@ Axes axes_of(const NamedCase& named) {
   axes.causal = {p.mask.kind == MaskKind::causal};
   if (p.mask.kind == MaskKind::window) axes.window = {p.mask.left, p.mask.right};
   axes.distributions = {p.distribution};
-  axes.options = p.options;
+  for (const auto& [name, value] : p.options) axes.options[name] = {value};
   return axes;
 }
 

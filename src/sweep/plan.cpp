@@ -1,12 +1,16 @@
 #include "sweep/plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/fp8.hpp"
+#include "core/units.hpp"
+#include "model/suggest.hpp"
 #include "registry.hpp"
 #include "sweep/list_grammar.hpp"
 
@@ -77,6 +81,17 @@ std::string refusal(const Kernel& kernel, const Problem& problem, const PlanDevi
   return device.name.starts_with("sim:") ? no_model(kernel) : "";
 }
 
+// "fp8 has scale, hadamard, accum", of all kernels.
+std::string options_that_exist() {
+  std::string text;
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->options.empty()) continue;
+    text += fmt::format("{}{} has {}", text.empty() ? "" : "; ", kernel->name,
+                        fmt::join(kernel->options, ", "));
+  }
+  return text;
+}
+
 }  // namespace
 
 Selection select_kernels(const std::vector<std::string>& elements) {
@@ -94,6 +109,31 @@ Selection select_kernels(const std::vector<std::string>& elements) {
     return element != "all" && !element.starts_with('^');
   });
   return selection;
+}
+
+void check_options(const Axes& asked, std::span<const Axes> grids) {
+  std::vector<std::string> known;
+  bool has_e4m3 = false;
+  for (const Axes& axes : grids) {
+    has_e4m3 = has_e4m3 ||
+               std::find(axes.dtypes.begin(), axes.dtypes.end(), DType::e4m3) != axes.dtypes.end();
+    for (const Kernel* kernel : select_kernels(axes.kernels).kernels) {
+      for (const std::string_view option : kernel->options) {
+        if (std::find(known.begin(), known.end(), option) == known.end()) {
+          known.emplace_back(option);
+        }
+      }
+    }
+  }
+  for (const auto& [name, values] : asked.options) {
+    if (is_fp8_option(name) && !has_e4m3) {
+      throw UsageError(fmt::format("option {} is of e4m3 problems, and this run has none", name),
+                       fmt::format("add --dtype e4m3, or leave --fp8-{} out", name));
+    }
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw UsageError(fmt::format("no kernel of this run has an option '{}'", printable(name)),
+                     known.empty() ? options_that_exist() : suggest(name, known));
+  }
 }
 
 std::vector<Case> make_plan(std::span<const Axes> grids, const Filter& filter,

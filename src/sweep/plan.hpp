@@ -36,6 +36,10 @@ struct Selection {
 // The families that `elements` of --kernel pick. Hidden ones only by name. Throws UsageError.
 Selection select_kernels(const std::vector<std::string>& elements);
 
+// Refuses those of `asked`'s options that no kernel of the grids has, and those of e4m3 where no
+// grid has that type. Throws UsageError.
+void check_options(const Axes& asked, std::span<const Axes> grids);
+
 // All cases of all rounds. In `shuffle` order the problems of a round are shuffled and the kernels
 // of one problem stand side by side in random order; the same seed gives the same plan on every
 // platform. Every device gets every case. A kernel that does not support a problem gives a case

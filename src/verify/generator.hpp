@@ -135,6 +135,8 @@ ROOFLASH_HD inline std::int64_t value_fixed(const InputSpec& spec, std::uint64_t
       return spec.tensor == TensorId::q ? kOne : kOne / 2;
     case Distribution::biased:
       return is_v ? 2 * kOne + z : z;
+    case Distribution::biased_less:
+      return is_v ? kOne * 3 / 10 + z : z;
     case Distribution::peaky:
       // Scores have the variance of Q times that of K: 30^2.
       return is_v ? z : (z * 5743287) / kOne;  // 2^20 sqrt(30)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "verify/generator.hpp"
+#include "verify/gpu_elements.cuh"
 #include "verify/gpu_reduce.cuh"
 
 namespace rooflash {
@@ -18,6 +19,12 @@ struct Arguments {
   double scale;
 };
 
+// As it is before it is quantised.
+__device__ double real_value(const InputSpec& spec, std::int64_t batch, std::int64_t head,
+                             std::int64_t row, std::int64_t col) {
+  return as_float(rounded<__nv_bfloat16>(input_value(spec, batch, head, row, col)));
+}
+
 __global__ void __launch_bounds__(kReferenceThreads) unquantized_kernel(Arguments a) {
   __shared__ double shared[kReferenceThreads];
   const std::int64_t index = blockIdx.x;
@@ -28,8 +35,8 @@ __global__ void __launch_bounds__(kReferenceThreads) unquantized_kernel(Argument
   for (std::int64_t j = row.begin + threadIdx.x; j < row.end; j += kReferenceThreads) {
     double dot = 0;
     for (std::int64_t c = 0; c < a.headdim; ++c) {
-      dot += static_cast<double>(input_value(a.q, row.batch, row.head, row.row, c)) *
-             static_cast<double>(input_value(a.k, row.batch, head_kv, j, c));
+      dot += real_value(a.q, row.batch, row.head, row.row, c) *
+             real_value(a.k, row.batch, head_kv, j, c);
     }
     scores[j] = dot * a.scale;
     largest = fmax(largest, scores[j]);
@@ -44,7 +51,7 @@ __global__ void __launch_bounds__(kReferenceThreads) unquantized_kernel(Argument
   for (std::int64_t c = threadIdx.x; c < a.headdim_v; c += kReferenceThreads) {
     double o = 0;
     for (std::int64_t j = row.begin; j < row.end; ++j) {
-      o += scores[j] * static_cast<double>(input_value(a.v, row.batch, head_kv, j, c));
+      o += scores[j] * real_value(a.v, row.batch, head_kv, j, c);
     }
     a.o[index * a.headdim_v + c] = row.begin < row.end ? o / sum : 0.0;
   }

@@ -10,13 +10,9 @@
 namespace rooflash {
 
 // Fills Q, K and V of `problem`, and the scales of e4m3 (shapes as in core/problem.hpp and
-// kernel.hpp).
+// kernel.hpp). For e4m3 it needs the memory of a GpuQuantizer meanwhile, and synchronises.
 void fill_inputs(const Problem& problem, std::uint64_t seed, const Tensors& tensors,
                  CUstream_st* stream);
-
-// The same for e4m3, whose values are quantised by the problem's modes.
-void fill_quantized(const Problem& problem, std::uint64_t seed, const Tensors& tensors,
-                    CUstream_st* stream);
 
 // Fills O and LSE with NaN, so that an element nobody writes is seen.
 void poison_outputs(const Problem& problem, const Tensors& tensors, CUstream_st* stream);

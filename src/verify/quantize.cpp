@@ -59,7 +59,8 @@ std::vector<float> rotated(const Shape& shape, std::vector<float> values) {
     for (std::int64_t half = 1; half < shape.width; half *= 2) {
       std::copy(row, row + shape.width, before.begin());
       for (std::int64_t c = 0; c < shape.width; ++c) {
-        row[c] = fp8::butterfly(before.data(), c, half);
+        row[c] = fp8::butterfly(before[static_cast<std::size_t>(c)],
+                                before[static_cast<std::size_t>(c ^ half)], (c & half) != 0);
       }
     }
     for (std::int64_t c = 0; c < shape.width; ++c) row[c] *= factor;

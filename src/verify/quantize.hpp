@@ -43,10 +43,10 @@ ROOFLASH_HD inline float sign_of(std::int64_t column) {
   return (bits >> 63U) != 0 ? -1.0F : 1.0F;
 }
 
-// Element `column` of a butterfly of `values` over pairs `half` apart.
-ROOFLASH_HD inline float butterfly(const float* values, std::int64_t column, std::int64_t half) {
-  const float other = values[column ^ half];
-  return (column & half) == 0 ? values[column] + other : other - values[column];
+// One of a pair's two values after a step of the Hadamard matrix: the second one's is the
+// difference.
+ROOFLASH_HD inline float butterfly(float own, float other, bool is_second) {
+  return is_second ? other - own : own + other;
 }
 
 // 1 / sqrt(width), which makes the matrix of `width` columns orthogonal.

@@ -162,6 +162,7 @@ HostCase make_host_case(const Problem& p, std::uint64_t seed) {
     c.v = rounded_to(p.dtype, std::move(v));
     return c;
   }
+  for (auto* values : {&q, &k, &v}) *values = rounded_to(DType::bf16, std::move(*values));
   QuantizedInputs quantized = quantize(p, q, k, v);
   c.q = std::move(quantized.q);
   c.k = std::move(quantized.k);

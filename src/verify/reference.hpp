@@ -16,7 +16,7 @@ namespace rooflash {
 // as in core/problem.hpp. Those of e4m3 are quantised by the problem's modes.
 struct HostCase {
   std::vector<float> q, k, v, o, lse;
-  // With e4m3 alone: the scales, as in kernel.hpp, and the inputs before quantising.
+  // With e4m3 alone: the scales, as in kernel.hpp, and the inputs before quantising, in bf16.
   std::vector<float> q_scale = {}, k_scale = {}, v_scale = {}, v_log2 = {};
   std::vector<float> real_q = {}, real_k = {}, real_v = {};
   HostTensors tensors();

@@ -113,6 +113,12 @@ void explain_missing(Row& row) {
   measured("temperature_c", row.temperature_c.has_value(), "NVML does not tell");
   measured("kernels_run", !row.kernels_run.empty(), "no launch was recorded");
 
+  if (row.problem.dtype == DType::e4m3) {
+    measured("quantize_us", row.quantize_us.has_value(), "quantising was not timed");
+    measured("time_with_quantize_us", row.time_with_quantize_us.has_value(),
+             "quantising was not timed");
+    explain("saturated_elements", row.saturated_elements.has_value(), "simulated device");
+  }
   measured("energy", row.energy.has_value(),
            "needs launches back to back for a second: --power sustained");
 

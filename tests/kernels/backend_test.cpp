@@ -36,6 +36,9 @@ TEST_P(Kernels, MakeWholeRows) {
   EXPECT_GE(row.time_us->warmup_launches.value_or(0), 1);
   EXPECT_GT(row.resources.code_bytes.value_or(0), 0);
   EXPECT_EQ(row.kernels_run.empty(), row.missing.contains("kernels_run"));
+  const bool quantized = row.problem.dtype == DType::e4m3;
+  EXPECT_EQ(row.time_with_quantize_us.has_value(), quantized);
+  EXPECT_EQ(row.saturated_elements, quantized ? OptInt(0) : OptInt());
 }
 
 TEST_P(Kernels, MakeRowsWithoutTimesOrCounters) {

@@ -11,6 +11,7 @@
 #include "harness.hpp"
 #include "registry.hpp"
 #include "verify/gpu_verify.hpp"
+#include "verify/quantize.hpp"
 
 namespace rooflash {
 namespace {
@@ -170,6 +171,20 @@ std::array<std::vector<std::byte>, 4> DeviceCase::download_inputs() const {
   }
   bytes[3] = download(scales_.get(), scales_.bytes());
   return bytes;
+}
+
+void edit_inputs(const Problem& p, HostCase& host,
+                 const std::function<void(std::vector<float>& q, std::vector<float>& k)>& edit) {
+  if (p.dtype != DType::e4m3) return edit(host.q, host.k);
+  edit(host.real_q, host.real_k);
+  QuantizedInputs quantized = quantize(p, host.real_q, host.real_k, host.real_v);
+  host.q = std::move(quantized.q);
+  host.k = std::move(quantized.k);
+  host.v = std::move(quantized.v);
+  host.q_scale = std::move(quantized.q_scale);
+  host.k_scale = std::move(quantized.k_scale);
+  host.v_scale = std::move(quantized.v_scale);
+  host.v_log2 = std::move(quantized.v_log2);
 }
 
 std::vector<float> scales_of(const HostCase& host) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -67,6 +68,11 @@ class DeviceCase {
   Prepared prepared_;
   std::array<std::vector<std::byte>, 4> snapshot_;
 };
+
+// Changes Q and K of inputs that make_host_case() made. e4m3's are changed before they are
+// quantised, and quantised again.
+void edit_inputs(const Problem& problem, HostCase& host,
+                 const std::function<void(std::vector<float>& q, std::vector<float>& k)>& edit);
 
 // The scales of e4m3, as place_scales() has them.
 std::vector<float> scales_of(const HostCase& host);

@@ -78,7 +78,8 @@ TEST_P(Kernels, Distributions) {
   p.seqlen_kv = 160;
   for (const Distribution distribution :
        {Distribution::normal, Distribution::outlier, Distribution::large, Distribution::negative,
-        Distribution::constant, Distribution::biased, Distribution::peaky}) {
+        Distribution::constant, Distribution::biased, Distribution::biased_less,
+        Distribution::peaky}) {
     p.distribution = distribution;
     // Large scores leave one weight of 1 in nearly every row. The few rows with two near-equal ones
     // hold all of the error, and too few of these make its maximum a matter of luck in fp32.

@@ -54,6 +54,14 @@ TEST_P(Kernels, ItemAloneEqualsItemInBatch) {
                    last(in_batch.v, v_elements(item)),
                    {},
                    {}};
+    // The scales of e4m3.
+    const auto of_item = [&](const std::vector<float>& scales) {
+      return last(scales, std::ssize(scales) / p.batch);
+    };
+    alone.q_scale = of_item(in_batch.q_scale);
+    alone.k_scale = of_item(in_batch.k_scale);
+    alone.v_scale = of_item(in_batch.v_scale);
+    alone.v_log2 = of_item(in_batch.v_log2);
     for (const Mask& mask : kernel.masks(p, 6)) {
       p.mask = item.mask = mask;
       SCOPED_TRACE(case_id(kernel.kernel->name, p));

@@ -41,7 +41,8 @@ TEST(GpuVerify, SmallInputsAreThoseOfTheCpuToTheBit) {
     Problem p = small_problem(dtype);
     for (const Distribution distribution :
          {Distribution::normal, Distribution::outlier, Distribution::large, Distribution::negative,
-          Distribution::constant, Distribution::biased, Distribution::peaky}) {
+          Distribution::constant, Distribution::biased, Distribution::biased_less,
+          Distribution::peaky}) {
       p.distribution = distribution;
       expect_same_inputs(p);
     }
@@ -56,14 +57,16 @@ TEST(GpuVerify, SmallInputsAreThoseOfTheCpuToTheBit) {
 TEST(GpuVerify, SmallInputsOfE4m3AreThoseOfTheCpuInEveryMode) {
   for (const char* scale : {"", "head", "tensor"}) {
     for (const char* hadamard : {"", "on"}) {
-      Problem p = small_problem(DType::e4m3);
-      p.headdim = 128;
-      p.seqlen_q = 130;
-      p.seqlen_kv = 400;
-      p.distribution = Distribution::outlier;
-      if (*scale != '\0') p.options["scale"] = scale;
-      if (*hadamard != '\0') p.options["hadamard"] = hadamard;
-      expect_same_inputs(p);
+      for (const std::int64_t headdim : {16, 64, 128, 256}) {
+        Problem p = small_problem(DType::e4m3);
+        p.headdim = headdim;
+        p.seqlen_q = 130;
+        p.seqlen_kv = 400;
+        p.distribution = Distribution::outlier;
+        if (*scale != '\0') p.options["scale"] = scale;
+        if (*hadamard != '\0') p.options["hadamard"] = hadamard;
+        expect_same_inputs(p);
+      }
     }
   }
 }

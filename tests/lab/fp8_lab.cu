@@ -121,7 +121,7 @@ void* lab_prepare(int i, const void* q, const void* k, const void* v, void* o, f
     return new Prepared(fp8::prepare(
         entry.kernel, entry.config, p,
         {.q = q, .k = k, .v = v, .o = o, .lse = lse, .scales = {q_scale, k_scale, v_scale, v_log2}},
-        v_mean, device));
+        device, v_mean));
   } catch (const std::exception& error) {
     std::cerr << "fp8_lab: " << error.what() << "\n";
     return nullptr;

@@ -28,7 +28,7 @@ template <class T, std::size_t... kTile>
 Prepared prepare_of(std::index_sequence<kTile...>, const Problem& p, const Tensors& t,
                     const DeviceLimits& device) {
   const std::array kernels{reinterpret_cast<const void*>(rf_split_fwd<T, kTile>)...};
-  const std::size_t tile = tile_of_width(kSplitTiles, p);
+  const std::size_t tile = choose(kSplitTiles, p);
   const Config& config = kSplitTiles[tile].config;
   return prepare(kernels[tile], config, p, t, device,
                  {splits_for(p, config), reinterpret_cast<const void*>(rf_combine_fwd<T>)});

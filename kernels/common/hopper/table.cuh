@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include "common/element.cuh"
@@ -35,9 +36,11 @@ struct Table {
     static Prepared pick(std::index_sequence<kTile...>, const Problem& p, const Tensors& t,
                          const DeviceLimits& device) {
       const std::array<const void*, sizeof...(kTile)> functions{function<kVariant, kTile>()...};
-      const Config& config = choose(kTiles, p).config;
-      if (config.split) return prepare_split(p, t, device);
-      return prepare(functions[tile_of_width(kTiles, p)], config, p, t, device);
+      if constexpr (std::is_same_v<decltype(kTiles[0].config), Config>) {
+        if (takes_split(p, split_tile(p).config)) return prepare_split(p, t, device);
+      }
+      const std::size_t tile = choose(kTiles, p);
+      return prepare(functions[tile], kTiles[tile].config, p, t, device);
     }
   };
 };

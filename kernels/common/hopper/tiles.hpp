@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -14,30 +15,40 @@
 
 namespace rooflash::hopper {
 
-// Tables of these are in the order of head dims.
-struct CompiledTile {
-  Config config;
+// Tables of these are in the order of head dims. The last of a head dim serves every problem, those
+// before it the ones they are made for.
+template <class TileConfig>
+struct BasicCompiledTile {
+  TileConfig config;
+  bool (*serves)(const Problem&);
   std::string_view why;
 };
+using CompiledTile = BasicCompiledTile<Config>;
 
-// Index of the tile of the smallest head dim that holds p's.
-constexpr std::size_t tile_of_width(std::span<const CompiledTile> tiles, const Problem& p) {
-  const std::int64_t width = std::max(p.headdim, p.headdim_v);
-  for (std::size_t i = 0; i < tiles.size(); ++i) {
-    if (width <= tiles[i].config.headdim) return i;
-  }
-  return tiles.size() - 1;
+constexpr bool any(const Problem&) {
+  return true;
 }
 
-// Tiles that all families have in common: FlashAttention-3's softmax, for short queries, whose time
+// Index of the tile that `p` takes: the first that serves it, among those of the smallest head dim
+// that holds it.
+template <class Tiles>
+constexpr std::size_t choose(const Tiles& tiles, const Problem& p) {
+  const std::int64_t width = std::max(p.headdim, p.headdim_v);
+  for (std::size_t i = 0; i < std::size(tiles); ++i) {
+    if (width <= tiles[i].config.headdim && tiles[i].serves(p)) return i;
+  }
+  return std::size(tiles) - 1;
+}
+
+// Tiles that fa3 and rf have in common: FlashAttention-3's softmax, for short queries, whose time
 // is that of reading K and V. Their kernels are in split.cu.
 inline constexpr std::string_view kWhySplit = "short queries";
 inline constexpr CompiledTile kSplitTiles[] = {
-    {{64, 4, 64, 2, 4, false, false, true}, kWhySplit},
-    {{96, 3, 64, 2, 2, false, false, true}, kWhySplit},
-    {{128, 3, 64, 2, 2, false, false, true}, kWhySplit},
-    {{192, 2, 64, 1, 2, false, false, true}, kWhySplit},
-    {{256, 2, 64, 1, 2, true, false, true}, kWhySplit},
+    {{64, 4, 64, 2, 4, false, false, true}, any, kWhySplit},
+    {{96, 3, 64, 2, 2, false, false, true}, any, kWhySplit},
+    {{128, 3, 64, 2, 2, false, false, true}, any, kWhySplit},
+    {{192, 2, 64, 1, 2, false, false, true}, any, kWhySplit},
+    {{256, 2, 64, 1, 2, true, false, true}, any, kWhySplit},
 };
 
 // Whether `p` is better off with `split`: there are too few query tiles for the SMs and keys enough
@@ -52,17 +63,22 @@ inline bool takes_split(const Problem& p, const Config& split) {
   return tiles(packed) >= kSmCount && 2 * tiles(packed) <= tiles(1);
 }
 
+inline const CompiledTile& split_tile(const Problem& p) {
+  return kSplitTiles[choose(kSplitTiles, p)];
+}
+
 // The tile that `p` takes, of a family's own and those with split keys.
-inline const CompiledTile& choose(std::span<const CompiledTile> tiles, const Problem& p) {
-  const CompiledTile& split = kSplitTiles[tile_of_width(kSplitTiles, p)];
-  return takes_split(p, split.config) ? split : tiles[tile_of_width(tiles, p)];
+inline const CompiledTile& choose_with_split(std::span<const CompiledTile> tiles,
+                                             const Problem& p) {
+  const CompiledTile& split = split_tile(p);
+  return takes_split(p, split.config) ? split : tiles[choose(tiles, p)];
 }
 
 // What a block may use on sm_90 is 227 KiB.
-constexpr bool all_fit(std::span<const CompiledTile> tiles) {
-  return std::all_of(tiles.begin(), tiles.end(), [](const CompiledTile& tile) {
-    return tile.config.smem_bytes() <= 227 * 1024;
-  });
+template <class Tiles>
+constexpr bool all_fit(const Tiles& tiles) {
+  return std::all_of(std::begin(tiles), std::end(tiles),
+                     [](const auto& tile) { return tile.config.smem_bytes() <= 227 * 1024; });
 }
 static_assert(all_fit(kSplitTiles));
 

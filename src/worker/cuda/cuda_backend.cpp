@@ -23,6 +23,7 @@
 #endif
 #include "model/gpu_spec.hpp"
 #include "registry.hpp"
+#include "verify/gpu_quantize.hpp"
 #include "verify/gpu_verify.hpp"
 #include "worker/backend.hpp"
 #include "worker/cuda/buffer_pool.hpp"
@@ -96,6 +97,7 @@ class CudaBackend : public Backend {
     const Prepared& prepared;
     const Tensors& tensors;
     const Traffic& traffic;
+    const GpuQuantizer* quantizer;  // of e4m3; else nullptr
   };
   // What is done with it; false where the row has ended.
   using Work = std::function<bool(const Ready&, Row&)>;
@@ -109,6 +111,8 @@ class CudaBackend : public Backend {
   bool verify(const CaseRequest& request, const Prepared& prepared, const Tensors& tensors,
               Row& row);
   void time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase, Row& row);
+  void time_quantizing(const CaseRequest& request, const Ready& ready, const PhaseSink& phase,
+                       Row& row);
   void count(const CaseRequest& request, const Traffic& traffic, const Launch& launch, Row& row);
   // Whether another process had a context here at the start, or came since.
   bool is_shared() const {
@@ -238,9 +242,18 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, c
   const std::int64_t workspace =
       kernel->workspace_bytes != nullptr ? kernel->workspace_bytes(problem) : 0;
   const std::int64_t bytes = tensor_bytes(problem) + workspace;
-  if (!fits(row, bytes + kVerifyMarginBytes)) return;
+  const bool quantizes = problem.dtype == DType::e4m3;
+  const std::int64_t quantizer_bytes = quantizes ? GpuQuantizer::memory_bytes(problem) : 0;
+  if (!fits(row, bytes + quantizer_bytes + kVerifyMarginBytes)) return;
   const Tensors tensors = allocate(pool_, problem, workspace);
-  fill_inputs(problem, request.seed, tensors, stream_);
+  std::optional<GpuQuantizer> quantizer;
+  if (quantizes) {
+    quantizer.emplace(problem, request.seed, stream_);
+    quantizer->launch(tensors, stream_);
+    row.saturated_elements = quantizer->saturated_elements(stream_);
+  } else {
+    fill_inputs(problem, request.seed, tensors, stream_);
+  }
   Prepared prepared = prepare(problem, tensors, limits_);
 #ifdef ROOFLASH_SLOWDOWN
   prepared.launch = slowed_down(std::move(prepared.launch), request.kernel);
@@ -255,7 +268,8 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, c
     if (!verify(request, prepared, tensors, row)) return;
   }
   range.reset();  // the work opens its own
-  if (request.options.verify != "only" && !work({prepared, tensors, traffic}, row)) return;
+  const Ready ready{prepared, tensors, traffic, quantizer ? &*quantizer : nullptr};
+  if (request.options.verify != "only" && !work(ready, row)) return;
   LaunchedKernels ran = launched_kernels(prepared.launch, stream_);
   row.kernels_run = std::move(ran.names);
   if (!ran.missing.empty()) row.missing["kernels_run"] = ran.missing;
@@ -275,6 +289,7 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, c
 bool CudaBackend::measure(const CaseRequest& request, const PhaseSink& phase, const Ready& ready,
                           Row& row) {
   time(request, ready.prepared.launch, phase, row);
+  if (ready.quantizer != nullptr) time_quantizing(request, ready, phase, row);
   if (request.options.verify != "off") {
     // A kernel may be right once and wrong when it runs back to back.
     const NvtxRange range(NvtxPhase::verify);
@@ -345,6 +360,20 @@ void CudaBackend::time(const CaseRequest& request, const Launch& launch, const P
   if (request.options.l2 == "warm" && footprint <= device_.l2_bytes.value_or(0)) {
     row.flags.emplace_back("l2_resident");
   }
+}
+
+// Makes the row's inputs again, the same bits.
+void CudaBackend::time_quantizing(const CaseRequest& request, const Ready& ready,
+                                  const PhaseSink& phase, Row& row) {
+  const Launch launch = [&](CUstream_st* stream) {
+    ready.quantizer->launch(ready.tensors, stream);
+  };
+  phase("warmup");
+  const std::int64_t warmup_launches = timer_.warm_up(launch, request.options);
+  phase("timed");
+  row.quantize_us = timer_.measure(launch, request.options).time_us;
+  row.quantize_us->warmup_launches = warmup_launches;
+  row.time_with_quantize_us = row.time_us->median + row.quantize_us->median;
 }
 
 void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, const Launch& launch,

@@ -15,6 +15,8 @@ void end_row(Row& row, Status status, std::string reason) {
   row.reason = std::move(reason);
   if (status == Status::ok) return;
   row.time_us.reset();  // only rows that are ok carry times
+  row.quantize_us.reset();
+  row.time_with_quantize_us.reset();
   row.clock_mhz.reset();
   row.cycles_median.reset();
   row.energy.reset();

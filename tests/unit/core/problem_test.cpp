@@ -141,7 +141,7 @@ TEST(EnumNames, RoundTrip) {
     EXPECT_EQ(parse_align(to_string(value)), value);
   }
   for (const char* name :
-       {"normal", "outlier", "large", "negative", "constant", "biased", "peaky"}) {
+       {"normal", "outlier", "large", "negative", "constant", "biased", "biased-0.3", "peaky"}) {
     const auto value = parse_distribution(name);
     ASSERT_TRUE(value.has_value()) << name;
     EXPECT_EQ(to_string(*value), name);

@@ -130,7 +130,8 @@ TEST(Fp8Forward, IsRightForEveryShapeMaskAndDistribution) {
         Shape{100, 100, 64, 64, {MaskKind::window, Align::bottom_right, 20, 3}}}) {
     for (const Distribution distribution :
          {Distribution::normal, Distribution::outlier, Distribution::large, Distribution::negative,
-          Distribution::constant, Distribution::biased, Distribution::peaky}) {
+          Distribution::constant, Distribution::biased, Distribution::biased_less,
+          Distribution::peaky}) {
       Problem p = problem(shape.seqlen_q, shape.seqlen_kv, shape.headdim);
       p.headdim_v = shape.headdim_v;
       p.mask = shape.mask;
@@ -199,6 +200,46 @@ TEST(Fp8Forward, StandsOddScales) {
       EXPECT_LT(*result.rel_err, 0.05);
     }
   }
+}
+
+// Weights that leave e4m3, and fp32 too, come against a reference that none of the keys so far
+// called for: later ones, which lie before them, are larger.
+TEST(Fp8Forward, StandsScoresThatOutgrowTheirReference) {
+  const auto grown = [](const std::function<float(std::int64_t)>& factor_of_key) {
+    return [factor_of_key](HostCase& c) {
+      const std::int64_t keys = static_cast<std::int64_t>(c.real_k.size()) / 64;
+      for (std::int64_t i = 0; i < keys * 64; ++i) {
+        c.real_k[static_cast<std::size_t>(i)] *= factor_of_key(i / 64);
+      }
+    };
+  };
+  const std::vector<std::function<float(std::int64_t)>> growths = {
+      [](std::int64_t key) { return 1 + static_cast<float>(700 - key) / 200; },
+      [](std::int64_t key) { return key / 64 % 3 == 1 ? 4.0F : 1.0F; },
+      [](std::int64_t key) { return key == 100 ? 60.0F : 1.0F; },
+      [](std::int64_t key) { return key < 200 ? 50.0F : 1.0F; },
+      [](std::int64_t key) { return static_cast<float>((700 - key) / 16); },
+  };
+  for (const auto& growth : growths) {
+    const Problem p = problem(40, 700);
+    const VerifyResult result = verified(p, true, grown(growth));
+    EXPECT_EQ(result.status, "passed") << result.worst;
+  }
+}
+
+// A tile made smaller does not begin where a scale does.
+TEST(Fp8Forward, SmallTilesTakeTheScalesOfTheirRows) {
+  const Problem p = problem(300, 250, 128);
+  HostCase c = make_host_case(p, kSeed);
+  for (std::size_t i = 0; i < c.q_scale.size(); ++i) c.q_scale[i] *= static_cast<float>(1 + i);
+  const Config config = config_of(128, true);
+  constexpr std::int64_t kSmall = 20000;
+  const Tile tile = choose_tile(p, config, kSmall);
+  EXPECT_NE(tile.block_q % kScaleRowsQ, 0);
+  TwoLevelMemory memory(kSmall);
+  forward(p, c.tensors(), tile, config, memory);
+  const VerifyResult result = verify_on_host(p, c.tensors(), 1 << 20, kSeed);
+  EXPECT_EQ(result.status, "passed") << result.worst;
 }
 
 // Sums in fp32 cure what the tensor cores' sums lose, and the judge sees the difference.

@@ -218,8 +218,8 @@ TEST(LazySoftmax, GrowingScores) {
       return expect_right(by_key(
           dtype, 16, 700, [&](std::int64_t key) { return step * static_cast<double>(700 - key); }));
     };
-    const ForwardCounts steep = growing(1);  // 64 in a block: 92 in log2
-    EXPECT_EQ(steep.replayed_rows, 2 * 16);  // once on each tile, then they go fa3's way
+    const ForwardCounts steep = growing(1);         // 64 in a block: 92 in log2
+    EXPECT_EQ(steep.replayed_rows, 2 * 16);         // once on each tile, then they go fa3's way
     const ForwardCounts flat = growing(0.0078125);  // 5.5 in all
     EXPECT_EQ(flat.replayed_rows, 0);
     // The other way all later weights are small.
@@ -454,7 +454,7 @@ TEST(CompiledTiles, TheSmallestHeadDimThatHoldsTheProblemIsTaken) {
           p.headdim_v = headdim;
           p.seqlen_q = p.seqlen_kv = seqlen;
           p.mask.kind = mask;
-          EXPECT_EQ(choose(tiles, p).config.headdim, smallest);
+          EXPECT_EQ(choose_with_split(tiles, p).config.headdim, smallest);
         }
       }
     }
@@ -470,27 +470,27 @@ TEST(CompiledTiles, ShortQueriesTakeSplitTiles) {
   p.heads_kv = 8;
   p.seqlen_q = 1;
   p.seqlen_kv = 1 << 16;
-  EXPECT_EQ(describe(p, choose(fa3::kTiles, p)),
+  EXPECT_EQ(describe(p, choose_with_split(fa3::kTiles, p)),
             "192 queries x 64 keys, 2 stages of 2 blocks, keys in parts: 16, heads in a tile: 4; "
             "short queries");
-  EXPECT_TRUE(choose(rf::kTiles, p).config.split);
-  EXPECT_FALSE(rf::is_lazy(choose(rf::kTiles, p).config));
+  EXPECT_TRUE(choose_with_split(rf::kTiles, p).config.split);
+  EXPECT_FALSE(rf::is_lazy(choose_with_split(rf::kTiles, p).config));
   // Heads are packed where there are tiles enough, too.
   p.batch = 64;
-  EXPECT_EQ(describe(p, choose(fa3::kTiles, p)),
+  EXPECT_EQ(describe(p, choose_with_split(fa3::kTiles, p)),
             "192 queries x 64 keys, 2 stages of 2 blocks, keys in parts: 1, heads in a tile: 4; "
             "short queries");
   // One query of each head: nothing to pack.
   p.heads_kv = 32;
-  EXPECT_FALSE(choose(fa3::kTiles, p).config.split);
+  EXPECT_FALSE(choose_with_split(fa3::kTiles, p).config.split);
   // Long queries, and short keys.
   p.batch = 1;
   p.heads_kv = 8;
   p.seqlen_q = 4096;
-  EXPECT_FALSE(choose(fa3::kTiles, p).config.split);
+  EXPECT_FALSE(choose_with_split(fa3::kTiles, p).config.split);
   p.seqlen_q = 1;
   p.seqlen_kv = 300;
-  EXPECT_FALSE(choose(fa3::kTiles, p).config.split);
+  EXPECT_FALSE(choose_with_split(fa3::kTiles, p).config.split);
 }
 
 }  // namespace

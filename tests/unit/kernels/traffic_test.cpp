@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/two_level_memory.hpp"
+#include "core/fp8.hpp"
 #include "kernel.hpp"
 #include "registry.hpp"
 
@@ -30,9 +31,12 @@ Counted run_host(const Kernel& kernel, const Problem& p, Tile tile, std::int64_t
   const auto zeros = [](std::int64_t n) { return std::vector<float>(static_cast<std::size_t>(n)); };
   const std::vector<float> q = zeros(q_elements(p)), k = zeros(k_elements(p)),
                            v = zeros(v_elements(p));
+  const std::vector<float> scales = zeros(scale_elements(p));
   std::vector<float> o = zeros(o_elements(p)), lse = zeros(lse_elements(p));
   TwoLevelMemory memory(sram);
-  kernel.host(p, {q.data(), k.data(), v.data(), o.data(), lse.data()}, tile, memory);
+  kernel.host(p,
+              {q.data(), k.data(), v.data(), o.data(), lse.data(), place_scales(p, scales.data())},
+              tile, memory);
   return {memory.read_bytes(), memory.write_bytes(), memory.sram_peak_bytes(),
           memory.slow_peak_bytes()};
 }
@@ -59,7 +63,7 @@ std::vector<Problem> shapes() {
                         {1, 1, 1, 300, 7, 64, 8}}) {
     for (const Mask& mask : {Mask{}, causal(), causal(Align::top_left), window(10, 0),
                              window(30, 20), window(kUnbounded, 5, Align::top_left)}) {
-      for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32}) {
+      for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32, DType::e4m3}) {
         Problem p;
         p.dtype = dtype;
         p.batch = s.b;
@@ -81,7 +85,7 @@ TEST(Traffic, CountedBytesEqualTheClosedForm) {
   for (const Kernel* kernel : kernels()) {
     if (kernel->hidden || kernel->provider != "builtin") continue;
     for (const Problem& p : shapes()) {
-      if (kernel->limits != nullptr && !kernel->limits(p).empty()) continue;
+      if (find_variant(*kernel, p, 0, nullptr) == nullptr) continue;
       for (const std::int64_t sram : {4L << 10U, 24L << 10U, 228L << 10U}) {
         const Tile tile = kernel->tile(p, sram);
         const Traffic traffic = kernel->traffic(p, tile);
@@ -103,6 +107,7 @@ TEST(Traffic, EveryByteOfEachTensorIsMovedAtLeastOnce) {
   for (const Kernel* kernel : kernels()) {
     if (kernel->hidden || kernel->provider != "builtin") continue;
     Problem p;
+    p.dtype = kernel->variants.front().dtype;
     p.seqlen_q = p.seqlen_kv = 512;
     for (const Stream& stream : kernel->traffic(p, kernel->tile(p, 200'000)).streams) {
       EXPECT_GE(stream.read_bytes + stream.write_bytes, stream.unique_bytes) << stream.tensor;

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
 
 #include "core/error.hpp"
 #include "core/version.hpp"
+#include "record/check.hpp"
 #include "sample_record.hpp"
 
 namespace rooflash {
@@ -108,14 +110,6 @@ TEST(RecordJson, TraceMayBeLeftOut) {
   EXPECT_EQ(to_json(row_from_json(json, "row")).dump(), json.dump());
 }
 
-TEST(RecordJson, UnknownKeysAreIgnored) {
-  Json json = to_json(sample_record());
-  const std::string before = json.dump();
-  json["later"] = 1;
-  json["rows"][0]["time_us"]["later"] = {1, 2};
-  EXPECT_EQ(to_json(record_from_json(json, "x")).dump(), before);
-}
-
 // The message of the error that `call` throws; "" where it throws none.
 template <class Call>
 std::string error_of(const Call& call) {
@@ -125,6 +119,59 @@ std::string error_of(const Call& call) {
     return error.what();
   }
   return "";
+}
+
+Row quantized_row() {
+  Row row = sample_row();
+  row.problem.dtype = DType::e4m3;
+  row.problem.options.clear();
+  row.case_id = case_id(row.kernel, row.problem);
+  row.quantize_us = TimeUs{4, 3, 5, 3, 3, {3, 5, 4}, "cold", "burst", "event", "ci"};
+  row.time_with_quantize_us = 16;
+  row.saturated_elements = 2;
+  return row;
+}
+
+TEST(RecordJson, QuantisingStandsBesideTheTime) {
+  const Row row = quantized_row();
+  check_row(row, "row");
+  const Json json = to_json(row);
+  EXPECT_EQ(json["quantize_us"]["median"], 4);
+  EXPECT_EQ(json["time_with_quantize_us"], 16);
+  EXPECT_EQ(json["saturated_elements"], 2);
+  EXPECT_EQ(to_json(row_from_json(json, "row")).dump(), json.dump());
+  for (const char* key : {"quantize_us", "time_with_quantize_us", "saturated_elements"}) {
+    EXPECT_FALSE(to_json(sample_row()).contains(key));
+  }
+}
+
+TEST(RecordJson, QuantisingThatContradictsItselfIsRefused) {
+  const auto fault = [](const std::function<void(Row&)>& edit) {
+    Row row = quantized_row();
+    edit(row);
+    return error_of([&] { check_row(row, "row"); });
+  };
+  EXPECT_EQ(fault([](Row& row) {
+              row.problem.dtype = DType::bf16;
+              row.case_id = case_id(row.kernel, row.problem);
+            }),
+            "row.quantize_us: nothing is quantised for bf16");
+  EXPECT_EQ(fault([](Row& row) { row.time_with_quantize_us = 17; }),
+            "row.time_with_quantize_us: is not the sum of the two medians");
+  EXPECT_EQ(fault([](Row& row) { row.quantize_us.reset(); }),
+            "row.time_with_quantize_us: goes with quantize_us, and one of the two is missing");
+  EXPECT_EQ(fault([](Row& row) { row.quantize_us->median = 3.5; }),
+            "row.quantize_us.median: is not that of the samples");
+  EXPECT_EQ(fault([](Row& row) { row.saturated_elements = -1; }),
+            "row.saturated_elements: is negative");
+}
+
+TEST(RecordJson, UnknownKeysAreIgnored) {
+  Json json = to_json(sample_record());
+  const std::string before = json.dump();
+  json["later"] = 1;
+  json["rows"][0]["time_us"]["later"] = {1, 2};
+  EXPECT_EQ(to_json(record_from_json(json, "x")).dump(), before);
 }
 
 struct Fault {

@@ -268,6 +268,7 @@ TEST(Html, ThinsSamplesAndKeepsTheExtremes) {
     record.rows[0].clock_mhz->samples.push_back(i);
   }
   time.n = 1000;
+  record.rows[0].quantize_us = time;
   const Row thinned = with_thinned_samples(record.rows[0], 200);
   const std::vector<double>& kept = thinned.time_us->samples;
   EXPECT_LE(kept.size(), 200U);
@@ -281,6 +282,8 @@ TEST(Html, ThinsSamplesAndKeepsTheExtremes) {
     EXPECT_EQ(kept[i], time.samples[static_cast<std::size_t>(clocks[i])]);
   }
   EXPECT_TRUE(contains(thinned.missing.at("time_us.samples"), "of 1000 samples"));
+  EXPECT_EQ(thinned.quantize_us->samples, kept);
+  EXPECT_TRUE(contains(thinned.missing.at("quantize_us.samples"), "of 1000 samples"));
 }
 
 // Processor time, so that a busy machine does not fail it.

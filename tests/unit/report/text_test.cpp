@@ -154,6 +154,20 @@ TEST(Summary, ComparesByTheGeometricMeanOfCommonCases) {
   EXPECT_TRUE(summary_sentences(pivot(record)).empty());
 }
 
+TEST(Summary, SaysWhatQuantisingTakesBesideTheTimes) {
+  Record record = fixture::empty_record();
+  for (const std::int64_t seqlen : {1024, 2048}) {
+    Row row = fixture::row("fp8", fixture::problem(DType::e4m3, 128, seqlen, false), 300, 1, false);
+    row.quantize_us = row.time_us;
+    row.quantize_us->median /= seqlen == 1024 ? 4 : 10;
+    record.rows.push_back(std::move(row));
+  }
+  const std::vector<std::string> sentences = summary_sentences(pivot(record));
+  ASSERT_EQ(sentences.size(), 1U);
+  EXPECT_TRUE(contains(sentences[0], "times of e4m3 are the attention's alone")) << sentences[0];
+  EXPECT_TRUE(contains(sentences[0], "10.0 % to 25.0 %")) << sentences[0];
+}
+
 TEST(Summary, WarnsWithWhatToDo) {
   Record record = fixture::sweep_record(false);
   record.complete = false;

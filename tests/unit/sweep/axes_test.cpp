@@ -149,10 +149,27 @@ TEST(SetAxis, ALaterSpellingOfTheSameAxisWins) {
 
 TEST(SetAxis, Options) {
   EXPECT_EQ(axes_of({{"option", "scale=block"}, {"option", "k=v"}}).options,
-            (std::map<std::string, std::string>{{"k", "v"}, {"scale", "block"}}));
+            (std::map<std::string, std::vector<std::string>>{{"k", {"v"}}, {"scale", {"block"}}}));
   for (const char* text : {"scale", "=x", "scale=", "a=b c", "a=../x", "a=\x1b"}) {
     EXPECT_THROW(axes_of({{"option", text}}), UsageError) << text;
   }
+}
+
+// The options of e4m3 are axes; problems of other types do not have them.
+TEST(SetAxis, Fp8Options) {
+  const std::string shape = "/b1.h4.kv4/q512.k512/d64/full";
+  Axes axes = axes_of(
+      tiny_and({{"dtype", "bf16,e4m3"}, {"fp8-scale", "tensor,block"}, {"fp8-accum", "all"}}));
+  const std::vector<std::string> expected = {
+      "x/fwd/bf16" + shape, "x/fwd/e4m3" + shape + "/scale=tensor", "x/fwd/e4m3" + shape,
+      "x/fwd/e4m3" + shape + "/accum=fast/scale=tensor", "x/fwd/e4m3" + shape + "/accum=fast"};
+  EXPECT_EQ(ids(axes), expected);
+  // The same by name, and a later spelling wins.
+  set_axis(axes, "option", "scale=tensor,scale=block", "--option");
+  EXPECT_EQ(ids(axes), expected);
+  set_axis(axes, "fp8-scale", "head", "--fp8-scale");
+  EXPECT_EQ(axes.options.at("scale"), std::vector<std::string>{"head"});
+  EXPECT_EQ(error_of({{"fp8-accum", "slow"}}), "--fp8-accum: unknown name 'slow'");
 }
 
 TEST(SetAxis, ErrorsNameTheFlag) {

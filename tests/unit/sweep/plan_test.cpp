@@ -159,6 +159,31 @@ TEST(MakePlan, AProblemOfTwoGridsRunsOnce) {
   }
 }
 
+TEST(CheckOptions, SaysWhatThereIs) {
+  const auto refusal = [](const std::vector<std::pair<std::string, std::string>>& settings) {
+    try {
+      const Axes axes = axes_with(settings);
+      check_options(axes, std::vector<Axes>{axes});
+    } catch (const UsageError& error) {
+      return std::string(error.what()) + " | " + error.hint();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_EQ(refusal({{"dtype", "bf16,e4m3"}, {"option", "scale=head,accum=fast"}}), "");
+  EXPECT_EQ(refusal({{"fp8-scale", "head"}}),
+            "option scale is of e4m3 problems, and this run has none | add --dtype e4m3, or leave "
+            "--fp8-scale out");
+  EXPECT_EQ(refusal({{"dtype", "e4m3"}, {"option", "scal=head"}}),
+            "no kernel of this run has an option 'scal' | did you mean 'scale'?");
+  EXPECT_EQ(refusal({{"kernel", "fa2"}, {"option", "splits=2"}}),
+            "no kernel of this run has an option 'splits' | fp8 has scale, hadamard, accum");
+  // Another grid's problems may be of the type.
+  const std::vector<Axes> grids = {axes_with({{"kernel", "fp8"}, {"fp8-accum", "fast"}}),
+                                   axes_with({{"dtype", "e4m3"}})};
+  EXPECT_NO_THROW(check_options(grids[0], grids));
+}
+
 TEST(SelectKernels, HiddenOnesOnlyByName) {
   for (const Kernel* kernel : select_kernels({"all"}).kernels) EXPECT_FALSE(kernel->hidden);
   EXPECT_FALSE(select_kernels({}).named);

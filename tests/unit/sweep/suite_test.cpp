@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -30,9 +31,9 @@ std::size_t problem_count(const Suite& suite) {
 
 TEST(Suites, BuiltInOnesAreListedAndLoad) {
   EXPECT_EQ(suite_names(),
-            (std::vector<std::string>{"counters", "fa1-paper", "headdim", "held-out", "held-out-2",
-                                      "held-out-3", "huge", "llm-prefill", "peers-fwd",
-                                      "quickstart", "seqlen", "smoke", "verify"}));
+            (std::vector<std::string>{"counters", "fa1-paper", "fp8-accuracy", "headdim",
+                                      "held-out", "held-out-2", "held-out-3", "huge", "llm-prefill",
+                                      "peers-fwd", "quickstart", "seqlen", "smoke", "verify"}));
   for (const std::string& name : suite_names()) {
     const Suite suite = load_suite(name);
     EXPECT_EQ(suite.name, name);
@@ -85,11 +86,33 @@ TEST(Suites, VerifyHasTheCorners) {
       ragged_values |= p.headdim != p.headdim_v;
     }
   }
-  EXPECT_EQ(dtypes, (std::set{DType::fp32, DType::fp16, DType::bf16}));
-  EXPECT_EQ(headdims, (std::set<std::int64_t>{8, 40, 64, 96, 128, 192, 256}));
-  EXPECT_EQ(distributions.size(), 7U);
+  EXPECT_EQ(dtypes, (std::set{DType::fp32, DType::fp16, DType::bf16, DType::e4m3}));
+  EXPECT_EQ(headdims, (std::set<std::int64_t>{8, 40, 48, 64, 96, 128, 192, 256}));
+  EXPECT_EQ(distributions.size(), 8U);
   EXPECT_EQ(masks.size(), 5U);  // none, and causal and window by two alignments
   EXPECT_TRUE(fewer_keys && more_keys && grouped && shared_by_all && many_heads && ragged_values);
+}
+
+// Both ways to sum up over the same long rows, and every combination that the paper's table has.
+TEST(Suites, Fp8AccuracyHasWhatItCompares) {
+  std::map<std::string, std::set<std::int64_t>> biased_keys;
+  std::set<std::string> outlier_options;
+  for (const Axes& axes : load_suite("fp8-accuracy").grids) {
+    for (const Problem& p : expand(axes)) {
+      EXPECT_EQ(p.dtype, DType::e4m3);
+      const std::string id = case_id("", p);
+      const std::string options = id.substr(id.find("/full") + 5);
+      if (options.starts_with("/biased")) biased_keys[options].insert(p.seqlen_kv);
+      if (options.starts_with("/outlier")) outlier_options.insert(options);
+    }
+  }
+  EXPECT_EQ(biased_keys.size(), 4U);
+  for (const auto& [options, keys] : biased_keys) {
+    EXPECT_EQ(keys, (std::set<std::int64_t>{512, 2048, 16384, 131072})) << options;
+  }
+  EXPECT_EQ(outlier_options,
+            (std::set<std::string>{"/outlier", "/outlier/hadamard=on",
+                                   "/outlier/hadamard=on/scale=tensor", "/outlier/scale=tensor"}));
 }
 
 // Neither heads of a batch nor lengths that a constant or a rule of the model was found on.

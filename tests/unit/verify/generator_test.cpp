@@ -118,6 +118,7 @@ TEST(Generator, Outliers) {
 TEST(Generator, LargeAndBiased) {
   EXPECT_NEAR(std::sqrt(moments(spec_of(Distribution::large, TensorId::q)).variance), 100, 0.5);
   EXPECT_NEAR(moments(spec_of(Distribution::biased, TensorId::v)).mean, 2, 0.004);
+  EXPECT_NEAR(moments(spec_of(Distribution::biased_less, TensorId::v)).mean, 0.3, 0.004);
   EXPECT_NEAR(moments(spec_of(Distribution::biased, TensorId::k)).mean, 0, 0.004);
 }
 

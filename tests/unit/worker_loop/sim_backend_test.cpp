@@ -260,7 +260,8 @@ TEST_P(HostAlgorithm, IsRight) {
     for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32}) {
       for (const Distribution distribution :
            {Distribution::normal, Distribution::outlier, Distribution::negative,
-            Distribution::constant, Distribution::biased, Distribution::peaky}) {
+            Distribution::constant, Distribution::biased, Distribution::biased_less,
+            Distribution::peaky}) {
         for (const auto& [sq, sk] : {std::pair{70, 70}, {40, 150}, {90, 40}, {1, 77}}) {
           Problem p;
           p.dtype = dtype;
