@@ -75,8 +75,8 @@ Runs runs_of(const Kernel& kernel, int headdim, MaskKind mask) {
   return runs;
 }
 
-// The one for a query of each head on many keys, as in decoding.
-std::string decoding_text(const Kernel& kernel, int headdim) {
+// The one for a query of each head on many keys, as in decoding, where it is another than `usual`.
+std::string decoding_text(const Kernel& kernel, int headdim, const std::string& usual) {
   Problem p;
   p.dtype = kernel.variants.front().dtype;
   p.heads_q = 32;
@@ -84,10 +84,12 @@ std::string decoding_text(const Kernel& kernel, int headdim) {
   p.seqlen_q = 1;
   p.seqlen_kv = 16384;
   p.headdim = p.headdim_v = headdim;
+  const std::string tile = kernel.choice(p);
+  if (tile == usual) return "";
   return fmt::format("    {}: {}\n",
                      fmt::format("d{}, 1 query on {} keys, {} heads on {}", headdim,
                                  format_count(p.seqlen_kv), p.heads_q, p.heads_kv),
-                     kernel.choice(p));
+                     tile);
 }
 
 std::string choices_text(const Kernel& kernel) {
@@ -106,7 +108,7 @@ std::string choices_text(const Kernel& kernel) {
     const Runs causal = runs_of(kernel, headdim, MaskKind::causal);
     add(fmt::format("d{}{}", headdim, full == causal ? "" : " full"), full);
     if (full != causal) add(fmt::format("d{} causal", headdim), causal);
-    text += decoding_text(kernel, headdim);
+    text += decoding_text(kernel, headdim, full.back().second);
   }
   return text;
 }

@@ -45,7 +45,7 @@ MASKS = [(0, 0, -1, -1), (1, 0, -1, -1), (1, 1, -1, -1), (2, 0, 100, 0), (2, 1, 
 # where a row sees one key its weight is a power of two, and O in bf16 is all that is rounded.
 MOST_ERROR = {"normal": 3.3e-2, "x3": 3.3e-2, "x10": 3.3e-2, "negative": 3.3e-2, "outlier": 3.3e-2, "one-hot": 6e-3}
 MOST_BIASED_ERROR = 8e-3
-MOST_LSE_ERROR = 4e-3  # of 1 + |LSE|; scores are summed by the tensor cores too
+MOST_LSE_ERROR = 8e-3  # of 1 + |LSE|; scores are summed by the tensor cores too
 BIASED = [(512, False), (2048, False), (2048, True), (16384, False), (16384, True)]
 
 
