@@ -157,7 +157,9 @@ __device__ __forceinline__ void transpose(const Smem<kConfig>& smem) {
     const int from = LoadedStages::at(use);
     const int to = Stages::at(use);
     ptx::mbarrier_wait(smem.loaded_full(from), LoadedStages::phase(use));
-    if (static_cast<int>(ptx::load_shared_4(smem.blocks())) == use) break;
+    // By the lane that arrives below: its read comes before that.
+    const std::uint32_t blocks = lane == 0 ? ptx::load_shared_4(smem.blocks()) : 0;
+    if (static_cast<int>(__shfl_sync(0xFFFFFFFFU, blocks, 0)) == use) break;
     ptx::mbarrier_wait(smem.v_empty(to), Stages::phase(use) ^ 1U);
     transpose_block<kConfig>(smem.loaded(from), smem.v(to), warp, lane);
     ptx::fence_proxy_async();
