@@ -8,13 +8,16 @@ markers that name a record relative to the file; what stands between them is rep
 
     <!-- result: RECORD -->          the output of `rooflash report RECORD`
     <!-- rows: RECORD CASE... -->    a table of those rows
-    <!-- grid: RECORD KERNEL -->     its TFLOPS by head dim, mask and length, and ratios to cuDNN's time
+    <!-- grid: RECORD KERNEL -->     its TFLOPS by head dim, mask and length, and ratios to cuDNN's time; where
+                                     the problems have options, KERNEL/NAME=VALUE,...
     <!-- ladder: RECORD -->          every kernel's ratios to cuDNN, by head dim and mask
     <!-- inputs: RECORD KERNELS RECORD... -->  speed on other inputs over that on the first record's
     <!-- pytorch: FILE RECORD -->    pytorch_peers.py's back ends against the record's cuDNN rows
     <!-- model: RECORD... -->        figures predicted now over those measured of suites on an H200
     <!-- repeat: RECORD RECORD -->   how far two runs of the same cases on one card are apart
     <!-- sustained: RECORD RECORD -->  time, clock, power and energy of two runs under lasting load
+    <!-- rivals: RECORD -->          the same of one run, kernels of a problem beside cuDNN
+    <!-- errors: RECORD DISTRIBUTION... -->  errors of rows with such inputs
     <!-- ceilings: FILE -->          roofs, as `rooflash ceilings --json` prints them
     <!-- ncu: FILE -->               counters_vs_ncu.py's
     <!-- timers: FILE -->            tests/timers/compare_timers.py's
@@ -85,6 +88,11 @@ def rows(_, record, cases):
                   "tensor pipe", "exp. unit"], [row_cells(found[case]) for case in cases])
 
 
+def kernel_of(row):
+    options = ",".join(f"{name}={value}" for name, value in row["problem"]["options"].items())
+    return row["kernel"] + (f"/{options}" if options else "")
+
+
 def grid_of(record):
     """Median times over the rounds of square problems, {(kernel, (head dim, mask)): {length: us}}, and
     TFLOPS in the same shape; the spread of each case's rounds; the number of rounds."""
@@ -94,7 +102,7 @@ def grid_of(record):
             rounds.setdefault(row["case"], []).append(row)
     times, tflops, spreads = {}, {}, []
     for group in rounds.values():
-        problem, kernel = group[0]["problem"], group[0]["kernel"]
+        problem, kernel = group[0]["problem"], kernel_of(group[0])
         line = (problem["headdim"], "full" if problem["mask"] == "none" else problem["mask"])
         medians_us = [row["time_us"]["median"] for row in group]
         median = statistics.median(medians_us)
@@ -111,6 +119,8 @@ def ratios_of(times, kernel, lines):
 
 
 def rounds_said(spreads, rounds):
+    if rounds == 1:
+        return "One round: each cell is the median of a row."
     return (f"Medians of {rounds} rounds, each the median of a row; rounds of a case differ by "
             f"{100 * statistics.median(spreads):.1f} % (median), at most {100 * max(spreads):.0f} %.")
 
@@ -157,7 +167,8 @@ def inputs(_, path, more):
 
     def times_of(record):
         rows = [row for row in load(record)["rows"] if row["status"] == "ok"]
-        return {(row["kernel"], row["problem"]["seqlen_q"], row["problem"]["mask"]): row for row in rows}
+        return {(row["kernel"], row["problem"]["headdim"], row["problem"]["seqlen_q"], row["problem"]["mask"]): row
+                for row in rows}
 
     usual = times_of(path)
     shapes = sorted({key[1:] for key in usual})
@@ -169,7 +180,7 @@ def inputs(_, path, more):
                       for shape in shapes]
             name = next(iter(rows.values()))["problem"]["distribution"]
             lines.append([name, f"`{kernel}`", *(f"{ratio:.2f}" for ratio in ratios)])
-    heads = [f"{seqlen:,} {'full' if mask == 'none' else mask}" for seqlen, mask in shapes]
+    heads = [f"d {headdim}, {seqlen:,} {'full' if mask == 'none' else mask}" for headdim, seqlen, mask in shapes]
     return (table(["inputs", "kernel", *heads], lines) +
             "\nTime on normal inputs over time on these. One row a cell, medians of its samples.\n")
 
@@ -293,6 +304,40 @@ def sustained(_, record, more):
                   "pJ / FLOP"], lines)
 
 
+def errors(_, record, distributions):
+    """Of rows that are not right, too: they have errors."""
+    lines = []
+    for row in sorted(load(record)["rows"], key=lambda row: (row["problem"]["seqlen_kv"], row["case"])):
+        problem, verify = row["problem"], row["verify"]
+        if problem["distribution"] in distributions:
+            options = ", ".join(f"{name}={value}" for name, value in problem["options"].items())
+            lines.append([problem["distribution"], f"{problem['seqlen_kv']:,}", options or "defaults", row["status"],
+                          f"{verify['rel_err']:.1e}", f"{verify['unquantized_rms_err']:.1e}"])
+    lines.sort(key=lambda line: distributions.index(line[0]))
+    return table(["inputs", "keys", "options", "row", "relative error", "RMSE, unquantised inputs"], lines)
+
+
+def rivals(_, record, __):
+    problems = {}
+    for case, values in medians(record).items():
+        problems.setdefault(case.split("/", 1)[1], {})[values[3]["kernel"]] = values
+    lines = []
+    for _, kernels in sorted(problems.items(), key=lambda item: problem_order(item[1]["cudnn"][3])):
+        for kernel, (time_us, _, mhz, row) in sorted(kernels.items()):
+            problem = row["problem"]
+            mask = "full" if problem["mask"] == "none" else problem["mask"]
+            energy = row.get("energy")
+            lines.append([f"d {problem['headdim']} {mask}, {problem['seqlen_q']:,}", f"`{kernel}`",
+                          f"{row['derived']['tflops']:.0f} ({kernels['cudnn'][0] / time_us:.2f})", f"{mhz:,.0f}",
+                          f"{row['power_w']:.0f}", f"{energy['pj_per_flop']:.3f}" if energy else "null"])
+    return table(["shape", "kernel", "TFLOPS (cuDNN's time over its)", "SM clock, MHz", "W", "pJ / FLOP"], lines)
+
+
+def problem_order(row):
+    problem = row["problem"]
+    return problem["headdim"], problem["mask"] != "none", problem["seqlen_q"]
+
+
 def ceilings(_, record, __):
     roofs = load(record)
     roofs = roofs[0] if isinstance(roofs, list) else roofs
@@ -371,7 +416,7 @@ def timers(_, record, __):
 
 MAKERS = {"result": result, "rows": rows, "grid": grid, "ladder": ladder, "inputs": inputs,
           "pytorch": pytorch, "model": model, "repeat": repeat, "sustained": sustained,
-          "ceilings": ceilings, "ncu": ncu, "timers": timers}
+          "ceilings": ceilings, "ncu": ncu, "timers": timers, "rivals": rivals, "errors": errors}
 
 
 def default_files():
