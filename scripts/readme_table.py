@@ -390,11 +390,14 @@ def ncu(_, record, __):
             lines.append([title, f"`{kernel}`", str(len(values)),
                           f"{100 * statistics.median(differences):.3f} %",
                           f"{100 * worst[0]:.2f} % (spread there {100 * worst[1]:.2f} %)"])
+    figures = table(["figure", "kernel", "cases", "median difference", "largest"], lines)
+    if data["cost_seconds"] is None:
+        return figures
     seconds = {name: statistics.median(values) for name, values in data["cost_seconds"].items()
                if name != "suite"}
     added = seconds["run_counters"] - seconds["run"]
     ncu_added = seconds["ncu_run_profile"] - seconds["run_profile"]
-    return table(["figure", "kernel", "cases", "median difference", "largest"], lines) + (
+    return figures + (
         f"\nThe counters of suite `{data['cost_seconds']['suite']}` add {added:.1f} s to a run of "
         f"{seconds['run']:.1f} s ({100 * added / seconds['run']:.0f} %); Nsight Compute adds "
         f"{ncu_added:.1f} s for the same metrics of the same cases, {ncu_added / added:.1f} times as "
