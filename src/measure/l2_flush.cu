@@ -21,22 +21,59 @@ __global__ void read_all(uint4* data, std::int64_t count) {
 
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 4096;
+constexpr std::int64_t kLineBytes = 128;
+
+unsigned blocks_for(std::int64_t items) {
+  return static_cast<unsigned>(std::clamp<std::int64_t>(items / kThreads, 1, kMaxBlocks));
+}
+
+// Lines that a kernel asked to be evicted last survive a read of any length. They give way to lines
+// that ask for the same, which are then made ordinary ones again. PTX ISA, "createpolicy",
+// "applypriority".
+__global__ void replace_kept_lines(unsigned char* data, std::int64_t lines) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));
+  unsigned seen = 0;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < lines;
+       i += step) {
+#pragma unroll
+    for (int sector = 0; sector < kLineBytes; sector += 32) {
+      unsigned value;
+      asm volatile("ld.global.L2::cache_hint.u32 %0, [%1], %2;\n"
+                   : "=r"(value)
+                   : "l"(data + i * kLineBytes + sector), "l"(policy)
+                   : "memory");
+      seen |= value;
+    }
+  }
+  if (seen != 0) data[0] = 1;  // as above
+}
+__global__ void release_lines(const unsigned char* data, std::int64_t lines) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < lines;
+       i += step) {
+    asm volatile("applypriority.global.L2::evict_normal [%0], 128;\n" ::"l"(data + i * kLineBytes)
+                 : "memory");
+  }
+}
 
 }  // namespace
 
 L2Flush::L2Flush(std::int64_t bytes, cudaStream_t stream)
     : buffer_(static_cast<std::size_t>(bytes)) {
   ROOFLASH_CUDA(cudaMemsetAsync(buffer_.get(), 0, buffer_.bytes(), stream));
-  // Lines a kernel asked to persist would survive the read; the limit of other work is not touched.
-  const cudaError_t reset = cudaCtxResetPersistingL2Cache();
-  if (reset != cudaErrorNotSupported) ROOFLASH_CUDA(reset);
-  (void)cudaGetLastError();
 }
 
 void L2Flush::operator()(cudaStream_t stream) const {
+  const std::int64_t lines = bytes() / 2 / kLineBytes;  // as many as L2 has
+  auto* const data = buffer_.get<unsigned char>();
+  replace_kept_lines<<<blocks_for(lines), kThreads, 0, stream>>>(data, lines);
+  ROOFLASH_CUDA_LAUNCHED();
+  release_lines<<<blocks_for(lines), kThreads, 0, stream>>>(data, lines);
+  ROOFLASH_CUDA_LAUNCHED();
   const std::int64_t count = bytes() / static_cast<std::int64_t>(sizeof(uint4));
-  const std::int64_t blocks = std::clamp<std::int64_t>(count / kThreads, 1, kMaxBlocks);
-  read_all<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(buffer_.get<uint4>(), count);
+  read_all<<<blocks_for(count), kThreads, 0, stream>>>(buffer_.get<uint4>(), count);
   ROOFLASH_CUDA_LAUNCHED();
 }
 

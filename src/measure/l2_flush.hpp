@@ -20,8 +20,9 @@ class L2Flush {
   // Holds a buffer of `bytes` on the current device.
   L2Flush(std::int64_t bytes, cudaStream_t stream);
 
-  // Queues a read of the whole buffer. Reading, unlike writing, leaves no dirty lines whose
-  // write-back would fall into the timed window.
+  // Queues reads of the buffer that replace all lines, those that are to be kept longest too.
+  // Reading, unlike writing, leaves no dirty lines whose write-back would fall into the timed
+  // window.
   void operator()(cudaStream_t stream) const;
   std::int64_t bytes() const { return static_cast<std::int64_t>(buffer_.bytes()); }
 

@@ -63,15 +63,19 @@ CounterExpectation expected_counters(const Problem& problem, const Traffic& traf
       std::any_of(traffic.stages.begin(), traffic.stages.end(), [](const Stage& stage) {
         return stage.path == TensorPath::mma_sync || stage.path == TensorPath::wgmma;
       });
-  // After a flush all of Q must come from HBM, wherever each query sees a key. Half of it, because
-  // a bound that is too tight would call a good value impossible.
+  // After a flush all of Q must come from HBM, wherever each query sees a key, and K and V,
+  // wherever each key is seen: nine tenths, because a bound that is too tight would call a good
+  // value impossible.
   const bool reads_all_q =
       problem.mask.kind == MaskKind::none ||
       (problem.mask.kind == MaskKind::causal && problem.seqlen_kv >= problem.seqlen_q);
   expected.sm_reads = reads_all_q;
   if (cold && reads_all_q) {
-    expected.min_hbm_read_bytes =
-        0.5 * static_cast<double>(q_elements(problem) * size_bytes(problem.dtype));
+    const bool reads_all_keys =
+        problem.mask.kind == MaskKind::none || problem.mask.align == Align::bottom_right;
+    const std::int64_t elements =
+        q_elements(problem) + (reads_all_keys ? k_elements(problem) + v_elements(problem) : 0);
+    expected.min_hbm_read_bytes = 0.9 * static_cast<double>(elements * size_bytes(problem.dtype));
   }
   return expected;
 }
