@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "common/ptx/l2.cuh"
 #include "measure/l2_flush.hpp"
 
 namespace rooflash {
@@ -28,23 +29,15 @@ unsigned blocks_for(std::int64_t items) {
 }
 
 // Lines that a kernel asked to be evicted last survive a read of any length. They give way to lines
-// that ask for the same, which are then made ordinary ones again. PTX ISA, "createpolicy",
-// "applypriority".
+// that ask for the same, which are then made ordinary ones again.
 __global__ void replace_kept_lines(unsigned char* data, std::int64_t lines) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  std::uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;\n" : "=l"(policy));
   unsigned seen = 0;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < lines;
        i += step) {
 #pragma unroll
     for (int sector = 0; sector < kLineBytes; sector += 32) {
-      unsigned value;
-      asm volatile("ld.global.L2::cache_hint.u32 %0, [%1], %2;\n"
-                   : "=r"(value)
-                   : "l"(data + i * kLineBytes + sector), "l"(policy)
-                   : "memory");
-      seen |= value;
+      seen |= ptx::load_kept(data + i * kLineBytes + sector);
     }
   }
   if (seen != 0) data[0] = 1;  // as above
@@ -53,8 +46,7 @@ __global__ void release_lines(const unsigned char* data, std::int64_t lines) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < lines;
        i += step) {
-    asm volatile("applypriority.global.L2::evict_normal [%0], 128;\n" ::"l"(data + i * kLineBytes)
-                 : "memory");
+    ptx::release_line(data + i * kLineBytes);
   }
 }
 

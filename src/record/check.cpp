@@ -40,6 +40,7 @@ class RowCheck {
     check_status();
     if (row_.time_us) check_time(*row_.time_us, "time_us");
     check_quantizing();
+    check_errors();
     check_clock();
     check_derived();
     check_sizes();
@@ -98,6 +99,22 @@ class RowCheck {
     }
   }
 
+  void check_errors() const {
+    const VerifyResult& verify = row_.verify;
+    not_negative("verify.max_abs_err", verify.max_abs_err);
+    not_negative("verify.rms_err", verify.rms_err);
+    not_negative("verify.rel_err", verify.rel_err);
+    not_negative("verify.unquantized_rms_err", verify.unquantized_rms_err);
+    not_negative("verify.unquantized_rel_err", verify.unquantized_rel_err);
+    const auto within = [](OptDouble error, OptDouble tolerance) {
+      return !error || !tolerance || *error <= *tolerance * (1 + kSampleError);
+    };
+    if (verify.status == "passed" && (!within(verify.max_abs_err, verify.tolerance_max) ||
+                                      !within(verify.rms_err, verify.tolerance_rms))) {
+      fail("verify.status", "passed, with an error above its tolerance");
+    }
+  }
+
   void check_clock() const {
     if (row_.time_us && row_.clock_mhz && !row_.clock_mhz->samples.empty() &&
         row_.clock_mhz->samples.size() != row_.time_us->samples.size()) {
@@ -111,12 +128,21 @@ class RowCheck {
       fail("quantize_us", "nothing is quantised for " + std::string(to_string(row_.problem.dtype)));
     }
     not_negative("saturated_elements", row_.saturated_elements);
+    const std::int64_t elements =
+        q_elements(row_.problem) + k_elements(row_.problem) + v_elements(row_.problem);
+    if (row_.saturated_elements.value_or(0) > elements) {
+      fail("saturated_elements", "more than the inputs have");
+    }
     if (row_.quantize_us.has_value() != row_.time_with_quantize_us.has_value()) {
       fail("time_with_quantize_us", "goes with quantize_us, and one of the two is missing");
     }
     if (!row_.quantize_us) return;
     if (!row_.time_us) fail("quantize_us", "on a row without a time");
     check_time(*row_.quantize_us, "quantize_us");
+    if (row_.quantize_us->l2 != row_.time_us->l2 ||
+        row_.quantize_us->power != row_.time_us->power) {
+      fail("quantize_us", "was not taken as time_us was: l2 or power differs");
+    }
     if (differs(*row_.time_with_quantize_us, row_.time_us->median + row_.quantize_us->median,
                 kSampleError)) {
       fail("time_with_quantize_us", "is not the sum of the two medians");

@@ -16,6 +16,14 @@ std::string joined(const std::vector<std::string>& items) {
   return fmt::format("{}", fmt::join(items, ";"));
 }
 
+std::string options_text(const Problem& problem) {
+  std::string text;
+  for (const auto& [name, value] : problem.options) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ";", name, value);
+  }
+  return text;
+}
+
 std::string missing_text(const Row& row) {
   std::string text;
   for (const auto& [path, reason] : row.missing) {
@@ -65,9 +73,14 @@ const Column kColumns[] = {
     ROOFLASH_COLUMN("window_left", fmt::format("{}", row.problem.mask.left)),
     ROOFLASH_COLUMN("window_right", fmt::format("{}", row.problem.mask.right)),
     ROOFLASH_COLUMN("distribution", std::string(to_string(row.problem.distribution))),
+    ROOFLASH_COLUMN("options", options_text(row.problem)),
     ROOFLASH_COLUMN("verify_status", row.verify.status),
     ROOFLASH_COLUMN("max_abs_err", number(row.verify.max_abs_err)),
     ROOFLASH_COLUMN("tolerance_max", number(row.verify.tolerance_max)),
+    ROOFLASH_COLUMN("rms_err", number(row.verify.rms_err)),
+    ROOFLASH_COLUMN("rel_err", number(row.verify.rel_err)),
+    ROOFLASH_COLUMN("unquantized_rms_err", number(row.verify.unquantized_rms_err)),
+    ROOFLASH_COLUMN("unquantized_rel_err", number(row.verify.unquantized_rel_err)),
     ROOFLASH_COLUMN("flops", fmt::format("{}", row.model.flops)),
     ROOFLASH_COLUMN("compulsory_bytes", fmt::format("{}", row.model.compulsory_bytes)),
     ROOFLASH_COLUMN("predicted_hbm_bytes", number(row.model.predicted_hbm_bytes)),

@@ -185,8 +185,9 @@ const std::vector<Shape> kShortQueries = {
     {2, 5, 200, 8, 2, kCausal, 8, 24},
     {1, 40, 25, 16, 2, kWindowTopLeft},
     {1, 33, 129, 4, 2, kWindow, 0, 0, true},
-    // Groups that are no power of two, and too large a one: not packed.
+    // Groups that are no power of two, or too large a one: packed in part, or not.
     {1, 20, 140, 6, 2, kCausal},
+    {1, 9, 140, 12, 1, kWindow},
     {1, 1, 130, 65, 1},
 };
 

@@ -168,7 +168,7 @@ TEST_P(Kernels, SmallShortQueries) {
   std::size_t turn = 0;
   for (const auto& [heads, lengths] :
        {Short{{1, 8, 1}, {1, 700}}, Short{{2, 6, 2}, {5, 1300}}, Short{{1, 64, 1}, {33, 650}},
-        Short{{1, 65, 1}, {1, 600}}, Short{{70, 8, 2}, {3, 77}}}) {
+        Short{{1, 65, 1}, {1, 600}}, Short{{1, 12, 1}, {9, 900}}, Short{{70, 8, 2}, {3, 77}}}) {
     Problem p = kernel.problem();
     set_heads(p, heads);
     p.seqlen_q = lengths.q;

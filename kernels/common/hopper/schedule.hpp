@@ -76,13 +76,15 @@ constexpr int splits_for(std::int64_t tiles, std::int64_t stages, int sm_count) 
   return static_cast<int>(std::clamp<std::int64_t>(splits, 1, kMostSplits));
 }
 
-// Query heads that a query tile has rows of: one, or with `split` all that share a KV head, if a
-// warpgroup then has whole queries and rows can be counted in 32 bits.
+// Query heads that a query tile has rows of: one, or with `split` as many of those that share a KV
+// head as give a warpgroup whole queries, a power of two that divides their number. One too where
+// rows could not be counted in 32 bits.
 inline std::int64_t packed_heads(const Problem& p, const Config& config) {
-  const std::int64_t group = p.heads_q / p.heads_kv;
-  const bool fits = std::has_single_bit(static_cast<std::uint64_t>(group)) &&
-                    group <= kWarpgroupRows && p.seqlen_q * group <= std::int64_t{1} << 29;
-  return config.split && fits ? group : 1;
+  if (!config.split) return 1;
+  const auto group = static_cast<std::uint64_t>(p.heads_q / p.heads_kv);
+  const std::int64_t packed =
+      std::min<std::int64_t>(std::int64_t{1} << std::countr_zero(group), kWarpgroupRows);
+  return p.seqlen_q * packed <= std::int64_t{1} << 29 ? packed : 1;
 }
 
 // Key blocks that `rows` rows of a query tile see from `first_row` on, as far as there are so many.

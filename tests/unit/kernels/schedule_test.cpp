@@ -211,11 +211,15 @@ TEST(Packing, TilesAndTheirKeys) {
   p.seqlen_q = 1;
   p.seqlen_kv = 1 << 16;
   EXPECT_EQ(splits_for(p, kPacked, kSmCount), 22);  // of 6 tiles
-  // Heads that would not fill a warpgroup's rows evenly are not packed.
-  p.heads_q = 6;
-  EXPECT_EQ(packed_heads(p, kPacked), 1);
-  p.heads_q = 256;
-  EXPECT_EQ(packed_heads(p, kPacked), 1);
+  // As many heads as fill a warpgroup's rows evenly.
+  struct Group {
+    std::int64_t heads, packed;
+  };
+  for (const auto& [heads, packed] : {Group{1, 1}, Group{3, 1}, Group{6, 2}, Group{12, 4},
+                                      Group{64, 64}, Group{65, 1}, Group{96, 32}, Group{256, 64}}) {
+    p.heads_q = 2 * heads;
+    EXPECT_EQ(packed_heads(p, kPacked), packed) << heads;
+  }
 }
 
 }  // namespace

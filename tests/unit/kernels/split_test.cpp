@@ -211,6 +211,7 @@ TEST(PackedForward, IsRightAndMovesWhatTheClosedFormSays) {
                              {2, 5, 300, 16, 2, 56, 40},
                              {1, 40, 25, 16, 2, 64, 24},
                              {2, 30, 130, 3, 1, 8, 64},
+                             {1, 9, 200, 12, 1, 64, 64},
                              {1, 130, 130, 2, 2, 64, 64}}) {
     for (const Mask& mask : {Mask{}, causal(), window(40, 0), window(31, 64, Align::top_left)}) {
       Case c(DType::bf16, sizes, mask);

@@ -164,6 +164,30 @@ TEST(RecordJson, QuantisingThatContradictsItselfIsRefused) {
             "row.quantize_us.median: is not that of the samples");
   EXPECT_EQ(fault([](Row& row) { row.saturated_elements = -1; }),
             "row.saturated_elements: is negative");
+  EXPECT_EQ(fault([](Row& row) { row.saturated_elements = std::int64_t{1} << 60; }),
+            "row.saturated_elements: more than the inputs have");
+  EXPECT_EQ(fault([](Row& row) { row.quantize_us->l2 = "warm"; }),
+            "row.quantize_us: was not taken as time_us was: l2 or power differs");
+}
+
+TEST(RecordJson, ErrorsThatContradictTheVerdictAreRefused) {
+  const auto fault = [](const std::function<void(VerifyResult&)>& edit) {
+    Row row = sample_row();
+    row.verify.status = "passed";
+    row.verify.max_abs_err = 1e-3;
+    row.verify.tolerance_max = 1e-3;
+    row.verify.rms_err = 1e-4;
+    row.verify.tolerance_rms = 2e-4;
+    edit(row.verify);
+    return error_of([&] { check_row(row, "row"); });
+  };
+  EXPECT_EQ(fault([](VerifyResult&) {}), "");
+  EXPECT_EQ(fault([](VerifyResult& verify) { verify.max_abs_err = 5; }),
+            "row.verify.status: passed, with an error above its tolerance");
+  EXPECT_EQ(fault([](VerifyResult& verify) { verify.rms_err = 3e-4; }),
+            "row.verify.status: passed, with an error above its tolerance");
+  EXPECT_EQ(fault([](VerifyResult& verify) { verify.unquantized_rms_err = -1; }),
+            "row.verify.unquantized_rms_err: is negative");
 }
 
 TEST(RecordJson, UnknownKeysAreIgnored) {

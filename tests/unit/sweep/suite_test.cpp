@@ -33,7 +33,8 @@ TEST(Suites, BuiltInOnesAreListedAndLoad) {
   EXPECT_EQ(suite_names(),
             (std::vector<std::string>{"counters", "fa1-paper", "fp8-accuracy", "headdim",
                                       "held-out", "held-out-2", "held-out-3", "huge", "llm-prefill",
-                                      "peers-fwd", "quickstart", "seqlen", "smoke", "verify"}));
+                                      "peers-fp8", "peers-fwd", "quickstart", "seqlen", "smoke",
+                                      "sustained", "verify"}));
   for (const std::string& name : suite_names()) {
     const Suite suite = load_suite(name);
     EXPECT_EQ(suite.name, name);
