@@ -37,8 +37,8 @@ unsigned char* shared(std::uint32_t address, std::size_t bytes);
 
 [[noreturn]] void fail(const char* format, ...);
 
-// The `threads` threads of the caller's warp or block meet; the last to come runs `work` on
-// what all have brought.
+// The `threads` threads of the caller's warp, block or cluster meet; the last to come runs `work`
+// on what all have brought.
 void meet(int threads, const char* what, void* brought, const std::function<void(void**)>& work);
 
 // The same, `Brought` being what each of a warp's lanes brings.
@@ -251,6 +251,16 @@ void mbarrier_arrive(std::uint32_t barrier);
 void mbarrier_arrive_expect(std::uint32_t barrier, std::uint32_t bytes);
 void mbarrier_wait(std::uint32_t barrier, std::uint32_t parity);
 
+// ---- clusters
+
+int cluster_rank();
+void cluster_sync();
+inline void cluster_sync_relaxed() {
+  cluster_sync();
+}
+void mbarrier_arrive_at(std::uint32_t barrier, unsigned rank);
+void store_async(std::uint32_t address, std::uint32_t value, std::uint32_t barrier, unsigned rank);
+
 inline std::uint64_t evict_first() {
   return 0;
 }
@@ -269,8 +279,9 @@ struct GroupCorner {
   static constexpr int kRank = 5;
   std::array<int, 5> places() const { return {column, member, group, row, batch}; }
 };
+// To the CTAs of the cluster that bits of `ctas` name.
 void start_load(std::uint32_t target, const CUtensorMap* map, int rank,
-                const std::array<int, 5>& corner, std::uint32_t barrier);
+                const std::array<int, 5>& corner, std::uint32_t barrier, unsigned ctas);
 void start_store(const CUtensorMap* map, int rank, const std::array<int, 5>& corner,
                  std::uint32_t source);
 void check_rank(const CUtensorMap* map, int rank);
@@ -283,7 +294,11 @@ void tma_prefetch_l2(const CUtensorMap* map, AnyCorner) {
 template <class AnyCorner = Corner>
 void tma_load(std::uint32_t target, const CUtensorMap* map, AnyCorner at, std::uint32_t barrier,
               std::uint64_t) {
-  start_load(target, map, AnyCorner::kRank, at.places(), barrier);
+  start_load(target, map, AnyCorner::kRank, at.places(), barrier, 1U << cluster_rank());
+}
+inline void tma_load_multicast(std::uint32_t target, const CUtensorMap* map, Corner at,
+                               std::uint32_t barrier, std::uint16_t ctas, std::uint64_t) {
+  start_load(target, map, Corner::kRank, at.places(), barrier, ctas);
 }
 template <class AnyCorner = Corner>
 void tma_store(const CUtensorMap* map, AnyCorner at, std::uint32_t source) {

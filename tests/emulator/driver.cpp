@@ -72,11 +72,17 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsig
   *found = cudaDriverEntryPointSuccess;
   return cudaSuccess;
 }
-cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
-                             std::size_t smem_bytes, cudaStream_t) {
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                void** arguments) {
   const auto kernel = reinterpret_cast<void (*)(void*)>(const_cast<void*>(function));
-  machine::run(grid.x, static_cast<int>(block.x), static_cast<std::int64_t>(smem_bytes),
-               [&] { kernel(arguments[0]); });
+  unsigned cluster = 1;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    if (config->attrs[i].id != cudaLaunchAttributeClusterDimension) return cudaErrorInvalidValue;
+    cluster = config->attrs[i].val.clusterDim.x;
+  }
+  if (config->gridDim.x == 0 || config->gridDim.x % cluster != 0) return cudaErrorInvalidValue;
+  machine::run(config->gridDim.x, cluster, static_cast<int>(config->blockDim.x),
+               static_cast<std::int64_t>(config->dynamicSmemBytes), [&] { kernel(arguments[0]); });
   return cudaSuccess;
 }
 

@@ -5,7 +5,7 @@
 #include "kernel_case.hpp"
 #include "rf/config.hpp"
 #include "rf/softmax.cuh"
-// Blocks run one after another, so that what is shared can be static.
+// Without clusters blocks run one after another, so that what is shared can be static.
 #undef __shared__
 #define __shared__ static
 #include "common/hopper/combine.cuh"
@@ -97,7 +97,7 @@ void check_shapes(const std::vector<Shape>& shapes) {
     p.headdim_v = kConfig.headdim - shape.less_v;
     p.mask = shape.mask;
     // Many tiles of a CTA where keys are asked for again after they might have been given back.
-    const int sm_count = shape.outgrown ? 1 : 1 + number++ % 2;
+    const int sm_count = kConfig.ctas() * (shape.outgrown ? 1 : 1 + number++ % 2);
     if (kConfig.split) {
       // With 5 each warp that combines has a part, with 37 one has more than a round of them.
       for (const int splits : {1, p.seqlen_q == 1 ? 37 : 5}) {
@@ -127,6 +127,13 @@ void check_tile() {
                                  {1, 130, 200, 1, 1, kCausal, 0, 0, true},
                                  {1, 190, 257, 4, 2},
                                  {1, 64, 300, 4, 4, {}, 24, 0, true}});
+  }
+  if (kConfig.pair) {
+    // An odd number of tiles, pairs of which see some keys that one of the two does not.
+    const std::int64_t rows = 3 * kConfig.block_m() - 7;
+    shapes.insert(shapes.end(), {{1, rows, rows + 9, 2, 1, kCausal},
+                                 {2, rows, rows - 90, 1, 1, kWindowTopLeft},
+                                 {1, kConfig.block_m(), 70, 3, 3, kCausalTopLeft}});
   }
   check_shapes<T, kConfig, Softmax>(shapes);
 }
@@ -215,7 +222,7 @@ TEST(EmulatedSplit, Headdim256) {
 }
 
 // ---- in the lab: head dim, warpgroups, keys, steps a stage, stages, early release, Q in
-// registers, split keys
+// registers, split keys, tiles in pairs
 
 TEST(EmulatedLab, QueriesInRegisters) {
   check_tile<__nv_bfloat16, Config{64, 3, 64, 1, 4, false, true}, Lazy<__nv_bfloat16>>();
@@ -224,6 +231,18 @@ TEST(EmulatedLab, LazySoftmaxOnSplitKeys) {
   check_shapes<__half, Config{64, 2, 64, 1, 4, false, false, true}, Lazy<__half>>(kShortQueries);
   check_shapes<__nv_bfloat16, Config{64, 2, 64, 1, 4, false, false, true}, Lazy<__nv_bfloat16>>(
       kShortQueries);
+}
+TEST(EmulatedLab, Headdim64InPairs) {
+  check_tile<__nv_bfloat16, Config{64, 4, 64, 2, 4, false, false, false, true},
+             Lazy<__nv_bfloat16>>();
+}
+TEST(EmulatedLab, Headdim128InPairs) {
+  constexpr Config kConfig{128, 3, 64, 1, 4, false, false, false, true};
+  check_tile<__nv_bfloat16, kConfig, Lazy<__nv_bfloat16>>();
+  check_tile<__half, kConfig, RunningMaximum>();
+}
+TEST(EmulatedLab, Headdim256InPairs) {
+  check_tile<__nv_bfloat16, Config{256, 2, 64, 1, 2, true, false, false, true}, RunningMaximum>();
 }
 
 }  // namespace

@@ -53,17 +53,24 @@ struct Meeting {
   const char* what = "";
   std::vector<void*> brought;
 };
+// A box in shared memory.
 struct Copy {
   TensorMap map;
   std::array<int, 5> corner;
   std::uint32_t address;
-  std::uint32_t barrier;  // of a load
+};
+// What has been sent to shared memory, and is counted at a barrier there.
+struct Sent {
+  int from, to;  // CTAs
+  std::function<void()> write;
+  std::int64_t bytes;
+  std::uint32_t barrier;
 };
 struct Fiber {
   std::unique_ptr<char[]> stack;
   ucontext_t start;
   jmp_buf context;
-  int thread;
+  int cta, thread;
   bool started;
   bool done;
   const unsigned* phase;  // that it waits for to change its parity from `parity`; or nullptr
@@ -77,26 +84,60 @@ struct Fiber {
   bool ready() const { return !done && (phase == nullptr || *phase % 2 != parity); }
 };
 
+// Of the cluster that runs.
+struct Cta {
+  unsigned block;
+  int running;                        // threads that have not ended
+  std::vector<unsigned char> memory;  // shared
+  std::map<std::uint32_t, Barrier> barriers;
+};
+
 Order order;
 std::mt19937 numbers;
-std::vector<unsigned char> memory;  // shared
-std::vector<Fiber> fibers;
+std::vector<Cta> ctas;
+Cta* here;                  // whose shared memory is meant
+std::vector<Fiber> fibers;  // of the CTAs, one after another
 Fiber* current = nullptr;
 jmp_buf scheduler;
 const std::function<void()>* kernel_of_block;
-std::string fault;  // of the fiber that ran last
-std::map<std::uint32_t, Barrier> barriers;
+std::string fault;                                // of the fiber that ran last
 std::map<std::pair<int, int>, Meeting> meetings;  // by threads and number
-std::vector<Copy> loads;                          // under way
+std::vector<Sent> sent;                           // and under way
 
-// Products that a warp waits for.
+// Products that a warp of the cluster waits for.
 struct Due {
   int warp, pending;
 };
 std::vector<Due> due;
-std::array<unsigned, 32> products_phase;  // of each warp: waits that have ended
+std::array<unsigned, 64> products_phase;  // of each warp: waits that have ended
 
 // ---- threads
+
+int block_threads() {
+  return static_cast<int>(fibers.size() / ctas.size());
+}
+// Of the current thread in the cluster.
+int number() {
+  return current->cta * block_threads() + current->thread;
+}
+
+// Until the destructor `here` is CTA `rank`.
+class Visit {
+ public:
+  explicit Visit(int rank) : from_(here) {
+    here = &ctas.at(static_cast<std::size_t>(rank));
+    if (here->running == 0) {
+      here = from_;
+      fail("CTA %d of the cluster is reached after its end", rank);
+    }
+  }
+  ~Visit() { here = from_; }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  Cta* from_;
+};
 
 void leave() {
   _longjmp(scheduler, 1);
@@ -123,12 +164,15 @@ void run_fiber() {
     fault = error.what();
   }
   current->done = true;
+  --here->running;
   leave();
 }
 // Not swapcontext, which asks the kernel for the signal mask each time.
 [[gnu::noinline]] void go_on(Fiber& fiber) {
   current = &fiber;
+  here = &ctas[static_cast<std::size_t>(fiber.cta)];
   threadIdx.x = static_cast<unsigned>(fiber.thread);
+  blockIdx.x = here->block;
   fiber.phase = nullptr;
   if (_setjmp(scheduler) == 0) {
     if (fiber.started) _longjmp(fiber.context, 1);
@@ -138,13 +182,14 @@ void run_fiber() {
   if (!fault.empty()) throw Fault(fault);
 }
 
-[[gnu::noinline]] void begin(Fiber& fiber, int thread) {
+[[gnu::noinline]] void begin(Fiber& fiber, int cta, int thread) {
   if (!fiber.stack) fiber.stack.reset(new char[kStackBytes]);
   getcontext(&fiber.start);
   fiber.start.uc_stack.ss_sp = fiber.stack.get();
   fiber.start.uc_stack.ss_size = kStackBytes;
   fiber.start.uc_link = nullptr;
   makecontext(&fiber.start, run_fiber, 0);
+  fiber.cta = cta;
   fiber.thread = thread;
   fiber.started = fiber.done = false;
   fiber.phase = nullptr;
@@ -161,6 +206,7 @@ std::string who_waits() {
     std::snprintf(line.data(), line.size(), "\n  thread %d waits: %s %x", fiber.thread,
                   fiber.waits_for, fiber.waits_at);
     text += line.data();
+    if (fiber.cta > 0) text += ", CTA " + std::to_string(fiber.cta);
   }
   return text;
 }
@@ -168,8 +214,8 @@ std::string who_waits() {
 // ---- shared memory
 
 Barrier& barrier_at(std::uint32_t address) {
-  const auto found = barriers.find(address);
-  if (found == barriers.end()) fail("no barrier at %x", address);
+  const auto found = here->barriers.find(address);
+  if (found == here->barriers.end()) fail("no barrier at %x", address);
   return found->second;
 }
 void settle(Barrier& barrier) {
@@ -220,15 +266,21 @@ void copy_box(const Copy& copy, bool to_global) {
   }
 }
 void land(std::size_t which) {
-  const Copy copy = loads[which];
-  loads.erase(loads.begin() + static_cast<std::ptrdiff_t>(which));
-  copy_box(copy, false);
-  Barrier& barrier = barrier_at(copy.barrier);
-  std::int64_t bytes = copy.map.element_bytes;
-  for (int i = 0; i < copy.map.rank; ++i) bytes *= copy.map.box[i];
-  barrier.bytes -= bytes;
-  if (barrier.bytes < 0) fail("more bytes than the barrier at %x expects", copy.barrier);
+  const Sent now = sent[which];
+  sent.erase(sent.begin() + static_cast<std::ptrdiff_t>(which));
+  const Visit visit(now.to);
+  now.write();
+  Barrier& barrier = barrier_at(now.barrier);
+  barrier.bytes -= now.bytes;
+  // Another CTA's may come before they are expected, but not after the last arrival.
+  if (barrier.bytes < 0 && (now.from == now.to || barrier.pending == 0)) {
+    fail("more bytes than the barrier at %x expects", now.barrier);
+  }
   settle(barrier);
+}
+void send(const Sent& what) {
+  sent.push_back(what);
+  if (!order.late_copies) land(sent.size() - 1);
 }
 
 TensorMap read_map(const CUtensorMap* map, int rank) {
@@ -345,6 +397,7 @@ void multiply(const std::array<const Product*, 32>& products, int quarter) {
 void finish(std::size_t which) {
   const Due now = due[which];
   due.erase(due.begin() + static_cast<std::ptrdiff_t>(which));
+  const Visit visit(fibers[static_cast<std::size_t>(now.warp * 32)].cta);
   const auto groups = [&](int lane) -> auto& {
     return fibers[static_cast<std::size_t>(now.warp * 32 + lane)].groups;
   };
@@ -365,7 +418,7 @@ void finish(std::size_t which) {
   ++products_phase[static_cast<std::size_t>(now.warp)];
 }
 
-// ---- blocks
+// ---- clusters
 
 bool run_ready(const std::vector<Fiber*>& some) {
   bool any = false;
@@ -377,28 +430,34 @@ bool run_ready(const std::vector<Fiber*>& some) {
   return any;
 }
 
-void run_block(int threads, std::int64_t smem_bytes) {
-  memory.assign(static_cast<std::size_t>(smem_bytes), kUntouched);
-  barriers.clear();
+void run_cluster(unsigned first_block, int threads, std::int64_t smem_bytes) {
+  for (Cta& cta : ctas) {
+    cta.block = first_block++;
+    cta.running = threads;
+    cta.memory.assign(static_cast<std::size_t>(smem_bytes), kUntouched);
+    cta.barriers.clear();
+  }
   meetings.clear();
-  loads.clear();
+  sent.clear();
   due.clear();
   products_phase.fill(0);
   fault.clear();
-  fibers.resize(static_cast<std::size_t>(threads));
-  for (int thread = 0; thread < threads; ++thread) {
-    begin(fibers[static_cast<std::size_t>(thread)], thread);
+  fibers.resize(ctas.size() * static_cast<std::size_t>(threads));
+  for (std::size_t i = 0; i < fibers.size(); ++i) {
+    begin(fibers[i], static_cast<int>(i) / threads, static_cast<int>(i) % threads);
   }
+  const int held_cta = static_cast<int>(order.seed % ctas.size());
   std::vector<Fiber*> held;
   std::vector<Fiber*> others;
   for (Fiber& fiber : fibers) {
-    (fiber.thread / 32 == order.held_warp ? held : others).push_back(&fiber);
+    const bool is_held = fiber.thread / 32 == order.held_warp && fiber.cta == held_cta;
+    (is_held ? held : others).push_back(&fiber);
   }
   for (int round = 0;; ++round) {
     if (round % 4 == 0) std::shuffle(others.begin(), others.end(), numbers);
     if (run_ready(others)) continue;
-    if (!loads.empty()) {
-      land(numbers() % loads.size());
+    if (!sent.empty()) {
+      land(numbers() % sent.size());
       continue;
     }
     if (!due.empty()) {
@@ -417,28 +476,26 @@ void set_order(const Order& new_order) {
   order = new_order;
 }
 
-void run(unsigned blocks, int threads, std::int64_t smem_bytes,
+void run(unsigned blocks, unsigned cluster, int threads, std::int64_t smem_bytes,
          const std::function<void()>& kernel) {
   if (smem_bytes > 227 << 10)
     fail("%lld bytes of shared memory", static_cast<long long>(smem_bytes));
   numbers.seed(order.seed);
   kernel_of_block = &kernel;
   gridDim.x = blocks;
-  std::vector<unsigned> turn(blocks);
-  for (unsigned i = 0; i < blocks; ++i) turn[i] = i;
+  ctas.resize(cluster);
+  std::vector<unsigned> turn(blocks / cluster);
+  for (unsigned i = 0; i < turn.size(); ++i) turn[i] = i;
   std::shuffle(turn.begin(), turn.end(), numbers);
-  for (const unsigned block : turn) {
-    blockIdx.x = block;
-    run_block(threads, smem_bytes);
-  }
+  for (const unsigned i : turn) run_cluster(i * cluster, threads, smem_bytes);
 }
 
 unsigned char* shared(std::uint32_t address, std::size_t bytes) {
   if (address % bytes != 0) fail("an access of %zu bytes at %x", bytes, address);
-  if (address < kFirstAddress || address + bytes > kFirstAddress + memory.size()) {
+  if (address < kFirstAddress || address + bytes > kFirstAddress + here->memory.size()) {
     fail("an access at %x, outside the kernel's shared memory", address);
   }
-  return memory.data() + (address - kFirstAddress);
+  return here->memory.data() + (address - kFirstAddress);
 }
 
 void fail(const char* format, ...) {
@@ -452,7 +509,7 @@ void fail(const char* format, ...) {
 }
 
 void meet(int threads, const char* what, void* brought, const std::function<void(void**)>& work) {
-  const int thread = current->thread;
+  const int thread = number();
   Meeting& meeting = meetings[{threads, thread / threads}];
   meeting.brought.resize(static_cast<std::size_t>(threads));
   if (meeting.arrived > 0 && std::strcmp(meeting.what, what) != 0) {
@@ -467,9 +524,6 @@ void meet(int threads, const char* what, void* brought, const std::function<void
     ++meeting.phase;
   }
   wait_while(&meeting.phase, parity, what, 0);
-}
-int block_threads() {
-  return static_cast<int>(fibers.size());
 }
 
 float from_e4m3(unsigned byte) {
@@ -565,7 +619,8 @@ void mma_m16n8k16<__half>(float (&c)[4], const std::uint32_t (&a)[4], std::uint3
 
 void mbarrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
   shared(barrier, 8);
-  if (!barriers.insert({barrier, {arrivals, arrivals}}).second) fail("a barrier at %x", barrier);
+  if (!here->barriers.insert({barrier, {arrivals, arrivals}}).second)
+    fail("a barrier at %x", barrier);
 }
 void mbarrier_arrive(std::uint32_t barrier) {
   Barrier& at = barrier_at(barrier);
@@ -581,14 +636,34 @@ void mbarrier_wait(std::uint32_t barrier, std::uint32_t parity) {
   wait_while(&barrier_at(barrier).phase, parity, "barrier", barrier);
 }
 
+int cluster_rank() {
+  return current->cta;
+}
+void cluster_sync() {
+  meet(static_cast<int>(fibers.size()), "cluster_sync", nullptr, [](void**) {});
+}
+void mbarrier_arrive_at(std::uint32_t barrier, unsigned rank) {
+  const Visit visit(static_cast<int>(rank));
+  mbarrier_arrive(barrier);
+}
+void store_async(std::uint32_t address, std::uint32_t value, std::uint32_t barrier, unsigned rank) {
+  send({current->cta, static_cast<int>(rank), [=] { store(address, value); }, sizeof value,
+        barrier});
+}
+
 void start_load(std::uint32_t target, const CUtensorMap* map, int rank,
-                const std::array<int, 5>& corner, std::uint32_t barrier) {
-  loads.push_back({read_map(map, rank), corner, target, barrier});
-  if (!order.late_copies) land(loads.size() - 1);
+                const std::array<int, 5>& corner, std::uint32_t barrier, unsigned to) {
+  const Copy copy{read_map(map, rank), corner, target};
+  std::int64_t bytes = copy.map.element_bytes;
+  for (int i = 0; i < rank; ++i) bytes *= copy.map.box[i];
+  for (int cta = 0; cta < static_cast<int>(ctas.size()); ++cta) {
+    if ((to >> cta & 1U) == 0) continue;
+    send({current->cta, cta, [=] { copy_box(copy, false); }, bytes, barrier});
+  }
 }
 void start_store(const CUtensorMap* map, int rank, const std::array<int, 5>& corner,
                  std::uint32_t source) {
-  current->stores.push_back({read_map(map, rank), corner, source, 0});
+  current->stores.push_back({read_map(map, rank), corner, source});
 }
 void check_rank(const CUtensorMap* map, int rank) {
   read_map(map, rank);
@@ -606,7 +681,7 @@ void wgmma_commit() {
   current->open.clear();
 }
 void wgmma_wait_for(int pending) {
-  const int warp = current->thread / 32;
+  const int warp = number() / 32;
   const unsigned& phase = products_phase[static_cast<std::size_t>(warp)];
   const unsigned parity = phase % 2;
   meet(32, pending == 0 ? "wgmma_wait<0>" : "wgmma_wait<1>", nullptr, [&](void**) {

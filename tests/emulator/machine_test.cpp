@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstring>
 #include <functional>
 #include <string>
 
@@ -13,19 +15,22 @@ namespace {
 
 using namespace rooflash;  // NOLINT
 
-constexpr int kSmemBytes = 1024;
+constexpr int kSmemBytes = 2048;
 
-// What the machine says of a kernel of two warps; its argument is the address of its shared memory.
-std::string fault_of(const std::function<void(std::uint32_t)>& kernel) {
+// What the machine says of a kernel of two warps; its argument is the address of its shared memory,
+// a multiple of 1024.
+using Kernel = std::function<void(std::uint32_t)>;
+std::string fault_of(const Kernel& kernel, unsigned cluster = 1) {
   try {
-    run(1, 64, kSmemBytes, [&] { kernel((ptx::smem_address(nullptr) + 127) / 128 * 128); });
+    const std::uint32_t base = (ptx::smem_address(nullptr) + 1023) / 1024 * 1024;
+    run(cluster, cluster, 64, kSmemBytes, [&] { kernel(base); });
   } catch (const Fault& fault) {
     return fault.what();
   }
   return "";
 }
-void expect_fault(const std::string& message, const std::function<void(std::uint32_t)>& kernel) {
-  const std::string fault = fault_of(kernel);
+void expect_fault(const std::string& message, const Kernel& kernel, unsigned cluster = 1) {
+  const std::string fault = fault_of(kernel, cluster);
   EXPECT_NE(fault.find(message), std::string::npos) << fault;
 }
 bool first() {
@@ -94,6 +99,112 @@ TEST(Machine, SeesProductsThatNobodyWaitsFor) {
     ptx::wgmma_ss<ptx::WgmmaType::bf16, 64>(d, tile, tile);
     ptx::wgmma_commit();
   });
+}
+
+// ---- clusters of two
+
+// Of 4 rows of 128 bytes.
+CUtensorMap map_of(std::array<std::uint16_t, 4 * 64>& rows) {
+  TensorMap map{};
+  map.data = reinterpret_cast<unsigned char*>(rows.data());
+  map.rank = 4;
+  map.element_bytes = 2;
+  const int sizes[] = {64, 1, 4, 1};
+  const std::int64_t strides[] = {2, 128, 128, 512};
+  for (int i = 0; i < 4; ++i) {
+    map.size[i] = map.box[i] = sizes[i];
+    map.stride[i] = strides[i];
+  }
+  CUtensorMap result;
+  std::memcpy(&result, &map, sizeof map);
+  return result;
+}
+
+TEST(MachineCluster, RunsSideBySide) {
+  std::array<std::uint16_t, 4 * 64> rows;
+  rows.fill(7);
+  const CUtensorMap map = map_of(rows);
+  for (const bool late : {false, true}) {
+    set_order({.seed = 3, .late_copies = late});
+    int sum = 0;
+    const std::string fault = fault_of(
+        [&](std::uint32_t base) {
+          const auto rank = static_cast<unsigned>(ptx::cluster_rank());
+          const std::uint32_t met = base - 32;
+          const std::uint32_t handed = base - 24;
+          const std::uint32_t loaded = base - 16;
+          const std::uint32_t number = base - 8;
+          if (first()) {
+            for (const std::uint32_t barrier : {met, handed, loaded})
+              ptx::mbarrier_init(barrier, 1);
+          }
+          ptx::cluster_sync();
+          if (first()) {
+            ptx::mbarrier_arrive_at(met, 1 - rank);
+            ptx::mbarrier_wait(met, 0);
+            ptx::mbarrier_arrive_expect(handed, 4);
+            // In rank 1 the box may be there before it is expected.
+            if (rank == 1) ptx::mbarrier_wait(handed, 0);
+            ptx::mbarrier_arrive_expect(loaded, 512);
+            if (rank == 0) ptx::tma_load_multicast(base, &map, {0, 0, 0, 0}, loaded, 0b11, 0);
+            ptx::store_async(number, 10 + rank, handed, 1 - rank);
+          }
+          ptx::mbarrier_wait(handed, 0);
+          ptx::mbarrier_wait(loaded, 0);
+          sum +=
+              static_cast<int>(ptx::load_shared_4(number) + ptx::load<std::uint16_t>(base + 510));
+          ptx::cluster_sync();
+        },
+        2);
+    EXPECT_EQ(fault, "");
+    EXPECT_EQ(sum, 64 * (10 + 11 + 2 * 7));
+  }
+  set_order({});
+}
+
+TEST(MachineCluster, SeesArrivalsBeforeBarriersAreThere) {
+  expect_fault(
+      "no barrier at",
+      [](std::uint32_t base) {
+        if (ptx::cluster_rank() == 0) {
+          if (first()) ptx::mbarrier_arrive_at(base, 1);
+        }
+        ptx::cluster_sync();
+        if (first()) ptx::mbarrier_init(base, 1);
+      },
+      2);
+}
+
+TEST(MachineCluster, SeesArrivalsAtACtaThatHasEnded) {
+  expect_fault(
+      "CTA 1 of the cluster is reached after its end",
+      [](std::uint32_t base) {
+        if (first()) {
+          ptx::mbarrier_init(base, 1);
+          ptx::mbarrier_init(base + 8, 64);
+        }
+        ptx::cluster_sync();
+        if (ptx::cluster_rank() == 1) {
+          ptx::mbarrier_arrive_at(base + 8, 0);
+        } else {
+          ptx::mbarrier_wait(base + 8, 0);
+          if (first()) ptx::mbarrier_arrive_at(base, 1);
+        }
+      },
+      2);
+}
+
+TEST(MachineCluster, SeesWhatLandsInACtaThatHasEnded) {
+  set_order({.late_copies = true});
+  expect_fault(
+      "is reached after its end",
+      [](std::uint32_t base) {
+        if (first()) ptx::mbarrier_init(base, 1);
+        ptx::cluster_sync();
+        if (first() && ptx::cluster_rank() == 0) ptx::store_async(base + 8, 1, base, 1);
+      },
+      2);
+  set_order({});
 }
 
 }  // namespace

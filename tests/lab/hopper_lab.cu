@@ -54,7 +54,7 @@ template <DType kDType>
 using Lazy = rf::Softmax<Element<kDType>>;
 
 // name, dtype, softmax, then head dim, warpgroups, keys, blocks a stage, stages, early release, Q
-// in registers, keys split
+// in registers, keys split, tiles in pairs
 #define LAB(name, dtype, softmax, ...)                    \
   struct Tile_##name {                                    \
     static constexpr hopper::Config kConfig{__VA_ARGS__}; \
@@ -77,6 +77,10 @@ LAB(d64_4x128_maximum_split, bf16, Maximum, 64, 4, 64, 2, 4, false, false, true)
 LAB(d128_3x128_maximum_split, bf16, Maximum, 128, 3, 64, 2, 2, false, false, true);
 LAB(d128_3x64_lazy_split, bf16, Lazy<DType::bf16>, 128, 3, 64, 1, 4, false, false, true);
 LAB(d256_2x64_maximum_split, bf16, Maximum, 256, 2, 64, 1, 2, true, false, true);
+LAB(d64_4x128_lazy_pair, bf16, Lazy<DType::bf16>, 64, 4, 64, 2, 4, false, false, false, true);
+LAB(d128_3x64_lazy_pair, bf16, Lazy<DType::bf16>, 128, 3, 64, 1, 4, false, false, false, true);
+LAB(d128_3x64_maximum_pair, bf16, Maximum, 128, 3, 64, 1, 4, false, false, false, true);
+LAB(d256_2x64_maximum_pair, bf16, Maximum, 256, 2, 64, 1, 2, true, false, false, true);
 #undef LAB
 
 Mask mask_of(int kind, int top_left, int left, int right) {

@@ -122,7 +122,7 @@ Arguments make_arguments(const Problem& p, const Tensors& t, const Config& confi
                          Counters* counters, int sm_count) {
   const std::int64_t packed = packed_heads(p, config);
   const auto keys = [&](const void* data, std::int64_t width) {
-    return rows_map(p.dtype, data, p.batch, p.seqlen_kv, p.heads_kv, width, config.stage_keys());
+    return rows_map(p.dtype, data, p.batch, p.seqlen_kv, p.heads_kv, width, config.box_keys());
   };
   const auto queries = [&](const void* data, std::int64_t width, int box_rows) {
     return config.split
@@ -138,7 +138,7 @@ Arguments make_arguments(const Problem& p, const Tensors& t, const Config& confi
   args.problem = forward_arguments(p, t);
   args.band_first = static_cast<int>(args.problem.band.first);
   args.band_last = static_cast<int>(args.problem.band.last);
-  args.schedule = schedule_for(p, config.block_m(), sm_count, packed);
+  args.schedule = schedule_for(p, config.cluster_rows(), sm_count / config.ctas(), packed);
   args.counters = counters;
   return args;
 }
@@ -151,11 +151,19 @@ void require_code() {
 }
 
 void launch(const void* kernel, int ctas, int threads, int smem_bytes, void* args,
-            CUstream_st* stream) {
+            CUstream_st* stream, int cluster = 1) {
+  cudaLaunchAttribute dimension{};
+  dimension.id = cudaLaunchAttributeClusterDimension;
+  dimension.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(ctas));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(smem_bytes);
+  config.stream = stream;
+  config.attrs = &dimension;
+  config.numAttrs = cluster > 1 ? 1 : 0;
   void* arguments[] = {args};
-  check_launch(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(ctas)),
-                                dim3(static_cast<unsigned>(threads)), arguments,
-                                static_cast<std::size_t>(smem_bytes), stream),
+  check_launch(cudaLaunchKernelExC(&config, kernel, arguments),
                "launching a kernel of the Hopper pipeline");
 }
 
@@ -180,14 +188,17 @@ Prepared prepare(const void* kernel, const Config& config, const Problem& p, con
     args.parts.o = static_cast<float*>(t.workspace);
     args.parts.lse = args.parts.o + splits * o_elements(p);
   }
-  const int grid = static_cast<int>(std::min<std::int64_t>(works, device.sm_count));
+  const int clusters =
+      static_cast<int>(std::min<std::int64_t>(works, device.sm_count / config.ctas()));
+  const int grid = clusters * config.ctas();
   // Rows beyond come to the same CTAs.
   const int combine_grid = static_cast<int>(std::min<std::int64_t>(args.parts.rows, 1 << 20));
   const Resources resources =
       prepare_kernel(kernel, config.threads(), config.smem_bytes(), grid, device.sm_count);
   return {.launch =
               [=, combine = splitting.combine, counters = counters](CUstream_st* stream) mutable {
-                launch(kernel, grid, config.threads(), config.smem_bytes(), &args, stream);
+                launch(kernel, grid, config.threads(), config.smem_bytes(), &args, stream,
+                       config.ctas());
                 if (config.split) {
                   launch(combine, combine_grid, 32 * kCombineWarps, 0, &args, stream);
                 }

@@ -32,8 +32,16 @@ struct Config {
   // for them; not where a warpgroup's rows would not be whole queries (packed_heads in
   // schedule.hpp).
   bool split = false;
+  // Clusters of two CTAs take pairs of query tiles of a head. Each CTA loads half of the keys for
+  // both, so that K and V are read from L2 half as often; so far in the lab, and not with `split`.
+  bool pair = false;
 
+  constexpr int ctas() const { return pair ? 2 : 1; }  // of a cluster
   constexpr int block_m() const { return kWarpgroupRows * consumers; }
+  // Of a cluster, whose CTAs take turns with the rows of a warpgroup: so they have about as much to
+  // do where later rows see more keys.
+  constexpr int cluster_rows() const { return block_m() * ctas(); }
+  constexpr int warpgroup_step() const { return kWarpgroupRows * ctas(); }
   constexpr int threads() const { return 128 * (consumers + 1); }
   // Tiles lie in shared memory as columns of 64 elements.
   constexpr int columns() const { return (headdim + 63) / 64; }
@@ -42,6 +50,7 @@ struct Config {
   constexpr bool consumers_free_query() const { return early_release || split; }
   constexpr int q_bytes() const { return block_m() * columns() * 128; }
   constexpr int stage_keys() const { return block_n * stage_blocks; }
+  constexpr int box_keys() const { return stage_keys() / ctas(); }  // that a CTA loads of them
   constexpr int kv_bytes() const { return stage_keys() * columns() * 128; }
   // Of O on its way out, which else lies where Q was: two columns of each warp's rows.
   constexpr int o_bytes() const { return early_release && !split ? block_m() * 2 * 128 : 0; }

@@ -179,6 +179,15 @@ class Consumer {
   __device__ __forceinline__ void release(std::uint32_t barrier) const {
     if (leads()) ptx::mbarrier_arrive(barrier);
   }
+  // A stage of K or V is free when no warp needs it any more, with `pair` of either CTA.
+  __device__ __forceinline__ void release_stage(std::uint32_t barrier) const {
+    if constexpr (kConfig.pair) {
+      const unsigned cta = threadIdx.x % 32;
+      if (cta < kConfig.ctas()) ptx::mbarrier_arrive_at(barrier, cta);
+    } else {
+      release(barrier);
+    }
+  }
   // Where the warp's 16 rows of the tile's Q begin.
   __device__ __forceinline__ std::uint32_t own_rows(int tile) const {
     return smem_.q(Slots::at(tile), warpgroup()) +
@@ -225,8 +234,8 @@ class Consumer {
       ptx::mbarrier_wait(smem_.k_full(stage), Stages::phase(uses_));
       ptx::mbarrier_wait(smem_.v_full(stage), Stages::phase(uses_));
       __syncwarp();
-      release(smem_.k_empty(stage));
-      release(smem_.v_empty(stage));
+      release_stage(smem_.k_empty(stage));
+      release_stage(smem_.v_empty(stage));
       ++uses_;
     }
   }
@@ -263,7 +272,7 @@ class Consumer {
     issue_weighted_sum(block_ & kLast, false);
     ptx::wgmma_wait<0>();
     ptx::pin(o_.at[0]);
-    release(smem_.v_empty(Stages::at(uses_++)));
+    release_stage(smem_.v_empty(Stages::at(uses_++)));
   }
 
   // How many whole stages come next whose blocks all rows see.
@@ -303,17 +312,17 @@ class Consumer {
     }
     ptx::wgmma_wait<0>();
     ptx::pin(o_.at[0]);
-    if (sub_before == 0) release(smem_.v_empty(Stages::at(uses_++)));
+    if (sub_before == 0) release_stage(smem_.v_empty(Stages::at(uses_++)));
     if (softmax_.moved) rescale();
     round_weights();
   }
 
   // K's stage is handed back with its last block, or with the last that this warpgroup sees.
   __device__ __forceinline__ void release_whole_keys(int use, int sub) const {
-    if (sub == 0) release(smem_.k_empty(Stages::at(use)));
+    if (sub == 0) release_stage(smem_.k_empty(Stages::at(use)));
   }
   __device__ __forceinline__ void release_keys(int use, int sub) const {
-    if (sub == 0 || block_ == begin_block()) release(smem_.k_empty(Stages::at(use)));
+    if (sub == 0 || block_ == begin_block()) release_stage(smem_.k_empty(Stages::at(use)));
   }
 
   // The warp's rows of Q as A operands.

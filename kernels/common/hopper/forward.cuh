@@ -8,6 +8,8 @@
 //   store       writes O, which the consumers leave where Q was
 // With `split` a tile's keys are cut into parts, each the work of a CTA; consumers store O and LSE
 // of a part, in fp32, and another kernel combines them (combine.cuh).
+// With `pair` the two CTAs of a cluster have a pair of tiles, which rank 0's `plan` takes, and what
+// the `load` of either brings goes to both.
 // In each step a warpgroup issues the scores of a key block together with P V of the block before,
 // and makes weights of the scores while P V runs.
 //
@@ -24,7 +26,7 @@
 
 namespace rooflash::hopper {
 
-// Launched with as many CTAs as SMs, at most one a tile.
+// Launched with as many CTAs as SMs, at most one a tile; with `pair` in clusters of two.
 template <class T, Config kConfig, class Softmax>
 __device__ __forceinline__ void forward(const Arguments& args) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL  // other architectures' code is never run: see `prepare`
@@ -37,7 +39,11 @@ __device__ __forceinline__ void forward(const Arguments& args) {
     ptx::tma_prefetch(&args.v);
     if constexpr (!kConfig.split) ptx::tma_prefetch(&args.o);
   }
-  __syncthreads();
+  if constexpr (kConfig.pair) {
+    ptx::cluster_sync_relaxed();
+  } else {
+    __syncthreads();
+  }
   if (threadIdx.x < 128) {
     ptx::give_up_registers_above<kConfig.producer_registers()>();
     if (threadIdx.x == 0) {
@@ -51,6 +57,8 @@ __device__ __forceinline__ void forward(const Arguments& args) {
     ptx::take_registers_up_to<kConfig.consumer_registers()>();
     Consumer<T, kConfig, Softmax>(args, smem).run();
   }
+  // A CTA's barriers are there until the other has arrived at them for the last time.
+  if constexpr (kConfig.pair) ptx::cluster_sync();
 #endif
 }
 

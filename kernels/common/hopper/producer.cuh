@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/hopper/smem.cuh"
+#include "common/ptx/cluster.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/special.cuh"
 #include "common/ptx/tma.cuh"
@@ -15,8 +16,10 @@ __device__ __forceinline__ void write_notes(const Arguments& args, const Smem<kC
                                             int tile, const Place& place) {
   const int seqlen_q = args.problem.seqlen_q;
   const int shift = row_shift<kConfig>(args);
+  // With `pair` those of both tiles: the CTAs load the same stages.
+  const int cluster_row = place.first_row - rank<kConfig>() * kWarpgroupRows;
   BasicKeyBlocks<int> stages =
-      blocks_of<kConfig.stage_keys()>(args, place.first_row >> shift, kConfig.block_m() >> shift);
+      blocks_of<kConfig.stage_keys()>(args, cluster_row >> shift, kConfig.cluster_rows() >> shift);
   if constexpr (kConfig.split) {
     const int begin = stages.begin;
     const int end = stages.end;
@@ -26,7 +29,7 @@ __device__ __forceinline__ void write_notes(const Arguments& args, const Smem<kC
   ptx::store_shared_16(smem.note(tile), {place.batch, place.head, stages.begin, stages.end});
 #pragma unroll 1
   for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
-    const int row = place.first_row + warpgroup * kWarpgroupRows;
+    const int row = place.first_row + warpgroup * kConfig.warpgroup_step();
     BasicKeyBlocks<int> own{};
     if (row >> shift < seqlen_q) {
       own = blocks_of<kConfig.block_n>(args, row >> shift, kWarpgroupRows >> shift);
@@ -54,8 +57,30 @@ __device__ __forceinline__ Place place_of(const Arguments& args, int work) {
   const int tiles = kConfig.split ? args.schedule.tiles() : 0;
   const Work tile = args.schedule.work(kConfig.split ? work % tiles : work);
   const int heads = args.problem.heads_q >> row_shift<kConfig>(args);
-  return {tile.head / heads, tile.head % heads, tile.query_block * kConfig.block_m(),
+  return {tile.head / heads, tile.head % heads,
+          tile.query_block * kConfig.cluster_rows() + rank<kConfig>() * kWarpgroupRows,
           kConfig.split ? work / tiles : 0};
+}
+
+// Number `count` of what is taken beyond the first. With `pair` rank 0 takes it for both CTAs and
+// hands it on; one under way is enough, as they go through the same stages.
+template <Config kConfig>
+__device__ __forceinline__ unsigned take_work(const Arguments& args, const Smem<kConfig>& smem,
+                                              int count) {
+  using Once = Ring<1>;
+  if (rank<kConfig>() > 0) {
+    ptx::mbarrier_arrive_expect(smem.handed(), 4);
+    ptx::mbarrier_wait(smem.handed(), Once::phase(count));
+    const unsigned work = ptx::load_shared_4(smem.work());
+    ptx::mbarrier_arrive_at(smem.taken(), 0);
+    return work;
+  }
+  const unsigned work = gridDim.x / kConfig.ctas() + atomicAdd(&args.counters->taken, 1U);
+  if constexpr (kConfig.pair) {
+    ptx::mbarrier_wait(smem.taken(), Once::phase(count) ^ 1U);
+    ptx::store_async(smem.work(), work, smem.handed(), 1);
+  }
+  return work;
 }
 
 template <Config kConfig>
@@ -70,7 +95,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
   const auto wait_for_note = [&] {
     ptx::mbarrier_wait(smem.answered(count), Notes::phase(count) ^ 1U);
   };
-  unsigned tile = blockIdx.x;  // beyond the last it may be more than an int holds
+  unsigned tile = blockIdx.x / kConfig.ctas();  // beyond the last it may be more than an int holds
 #pragma unroll 1
   for (; tile < works<kConfig>(args); ++count) {
     const Place place = place_of<kConfig>(args, static_cast<int>(tile));
@@ -84,7 +109,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
         for (int column = 0; column < kConfig.columns(); ++column) {
           visit(smem.q(Slots::at(count), warpgroup) +
                     static_cast<std::uint32_t>(column * kWarpgroupRows * kRowBytes),
-                corner<kConfig>(args, place, place.first_row + warpgroup * kWarpgroupRows,
+                corner<kConfig>(args, place, place.first_row + warpgroup * kConfig.warpgroup_step(),
                                 64 * column));
         }
       }
@@ -104,7 +129,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
     } else {
       ptx::mbarrier_wait(smem.q_empty(Slots::at(count + 1)), Slots::phase(count + 1) ^ 1U);
     }
-    tile = gridDim.x + atomicAdd(&args.counters->taken, 1U);
+    tile = take_work(args, smem, count);
   }
   wait_for_slot();
   wait_for_note();
@@ -122,6 +147,7 @@ __device__ __forceinline__ void plan(const Arguments& args, const Smem<kConfig>&
 template <Config kConfig>
 __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>& smem) {
   const int group = args.problem.heads_q / args.problem.heads_kv;
+  const int first_key = rank<kConfig>() * kConfig.box_keys();  // of a stage's, the CTA's part
   const std::uint64_t often = ptx::evict_last();
   using Notes = Ring<Smem<kConfig>::kNotes>;
   using Stages = Ring<kConfig.stages>;
@@ -142,9 +168,15 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
       ptx::mbarrier_arrive_expect(full, kConfig.kv_bytes());
 #pragma unroll
       for (int column = 0; column < kConfig.columns(); ++column) {
-        ptx::tma_load(
-            target + static_cast<std::uint32_t>(column * kConfig.stage_keys() * kRowBytes), map,
-            {64 * column, head_kv, stage * kConfig.stage_keys(), batch}, full, often);
+        const std::uint32_t box =
+            target +
+            static_cast<std::uint32_t>((column * kConfig.stage_keys() + first_key) * kRowBytes);
+        const ptx::Corner at{64 * column, head_kv, stage * kConfig.stage_keys() + first_key, batch};
+        if constexpr (kConfig.pair) {
+          ptx::tma_load_multicast(box, map, at, full, 0b11, often);
+        } else {
+          ptx::tma_load(box, map, at, full, often);
+        }
       }
     };
     const auto load_keys = [&](int stage) {
@@ -188,7 +220,8 @@ __device__ __forceinline__ void store(const Arguments& args, const Smem<kConfig>
       for (int column = 0; column < kConfig.columns(); ++column) {
         ptx::tma_store(
             &args.o,
-            corner<kConfig>(args, place, place.first_row + warpgroup * kWarpgroupRows, 64 * column),
+            corner<kConfig>(args, place, place.first_row + warpgroup * kConfig.warpgroup_step(),
+                            64 * column),
             smem.q(slot, warpgroup) +
                 static_cast<std::uint32_t>(column * kWarpgroupRows * kRowBytes));
       }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/hopper/arguments.cuh"
+#include "common/ptx/cluster.cuh"
 #include "common/ptx/cp_async.cuh"
 #include "common/ptx/mbarrier.cuh"
 #include "common/ptx/tma.cuh"
@@ -57,6 +58,13 @@ struct Smem {
   __device__ __forceinline__ std::uint32_t answered(int tile) const {
     return barrier(10 + 4 * kConfig.stages + tile % kNotes);
   }
+  // With `pair`: rank 0 has handed the number of the next pair of tiles to rank 1, which has taken
+  // it from `work`.
+  __device__ __forceinline__ std::uint32_t handed() const { return barrier(kBarriers - 2); }
+  __device__ __forceinline__ std::uint32_t taken() const { return barrier(kBarriers - 1); }
+  __device__ __forceinline__ std::uint32_t work() const {
+    return barrier(kBarriers) + static_cast<std::uint32_t>(kNotesBytes);
+  }
   // The notes on the CTA's query tile number `tile`: one for all, then one for each warpgroup.
   __device__ __forceinline__ std::uint32_t note(int tile) const {
     return barrier(kBarriers) +
@@ -69,8 +77,10 @@ struct Smem {
   // before; they read the notes of that one and of the one before it.
   static constexpr int kNotes = 4;
   static constexpr int kNoteBytes = 32;
-  static constexpr int kBarriers = 10 + 4 * kConfig.stages + kNotes;
-  static_assert(8 * kBarriers + kNotes * (16 + kConfig.consumers * kNoteBytes) <= 1024);
+  static constexpr int kNotesBytes = kNotes * (16 + kConfig.consumers * kNoteBytes);
+  static constexpr int kBarriers = 10 + 4 * kConfig.stages + kNotes + (kConfig.pair ? 2 : 0);
+  static_assert(8 * kBarriers + kNotesBytes + (kConfig.pair ? 4 : 0) <= 1024);
+  static_assert(!(kConfig.pair && kConfig.split));
 
   __device__ __forceinline__ void init() const {
     constexpr int kWarps = 4 * kConfig.consumers;
@@ -86,8 +96,12 @@ struct Smem {
     for (int stage = 0; stage < kConfig.stages; ++stage) {
       ptx::mbarrier_init(k_full(stage), 1);
       ptx::mbarrier_init(v_full(stage), 1);
-      ptx::mbarrier_init(k_empty(stage), kWarps);
-      ptx::mbarrier_init(v_empty(stage), kWarps);
+      ptx::mbarrier_init(k_empty(stage), kWarps * kConfig.ctas());
+      ptx::mbarrier_init(v_empty(stage), kWarps * kConfig.ctas());
+    }
+    if constexpr (kConfig.pair) {
+      ptx::mbarrier_init(handed(), 1);
+      ptx::mbarrier_init(taken(), 1);
     }
     ptx::mbarrier_init_fence();
   }
@@ -128,6 +142,12 @@ struct Own {
   int begin, end;
   int whole_begin, whole_end;  // of them, those that all rows see
 };
+
+// Of the CTA in its cluster.
+template <Config kConfig>
+__device__ __forceinline__ int rank() {
+  return kConfig.pair ? ptx::cluster_rank() : 0;
+}
 
 // log2 of the rows that a query has.
 template <Config kConfig>

@@ -60,6 +60,20 @@ __device__ __forceinline__ void tma_load(std::uint32_t target, const CUtensorMap
       : "memory");
 }
 
+// The same to the CTAs of the cluster that bits of `ctas` name, in each to the same place and
+// counted at its own barrier.
+__device__ __forceinline__ void tma_load_multicast(std::uint32_t target, const CUtensorMap* map,
+                                                   Corner at, std::uint32_t barrier,
+                                                   std::uint16_t ctas, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7, %8;\n" ::"r"(
+          target),
+      "l"(map), "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.batch), "r"(barrier), "h"(ctas),
+      "l"(policy)
+      : "memory");
+}
+
 // Brings the map's box into L2.
 __device__ __forceinline__ void tma_prefetch_l2(const CUtensorMap* map, Corner at) {
   asm volatile(
