@@ -12,7 +12,12 @@ const filterTexts = {
   causal: (row) => row.problem.mask === "causal" ? "true" : "false",
   align: (row) => row.problem.align,
   distribution: (row) => row.problem.distribution,
+  "fp8-scale": (row) => fp8Value(row, "scale", "block"),
+  "fp8-hadamard": (row) => fp8Value(row, "hadamard", "off"),
+  "fp8-accum": (row) => fp8Value(row, "accum", "exact"),
 };
+const fp8Value = (row, option, usual) => row.problem.dtype === "e4m3" ? row.problem.options[option] ?? usual : "";
+
 const filterCounts = {
   "batch-size": (row) => row.problem.batch,
   nheads: (row) => row.problem.heads_q,
@@ -31,6 +36,9 @@ const filterValues = {
   causal: ["true", "false"],
   align: ["bottom-right", "top-left"],
   distribution: ["normal", "outlier", "large", "negative", "constant", "biased", "biased-0.3", "peaky"],
+  "fp8-scale": ["block", "head", "tensor"],
+  "fp8-hadamard": ["off", "on"],
+  "fp8-accum": ["exact", "fast"],
 };
 
 function globMatch(pattern, text) {

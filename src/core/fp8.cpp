@@ -37,6 +37,12 @@ std::span<const std::string_view> fp8_values(std::string_view option) {
   return option == "hadamard" ? std::span<const std::string_view>(kSwitch) : kSums;
 }
 
+std::string_view fp8_value(const Problem& p, std::string_view option) {
+  if (p.dtype != DType::e4m3) return "";
+  const auto set = p.options.find(std::string(option));
+  return set == p.options.end() ? fp8_values(option).front() : std::string_view(set->second);
+}
+
 Fp8Modes fp8_modes(const Problem& p) {
   constexpr ScaleSpan kSpans[] = {ScaleSpan::block, ScaleSpan::head, ScaleSpan::tensor};
   return {kSpans[chosen(p, "scale")], chosen(p, "hadamard") == 1, chosen(p, "accum") == 0};

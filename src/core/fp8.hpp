@@ -39,6 +39,10 @@ inline constexpr std::string_view kFp8Options[] = {"scale", "hadamard", "accum"}
 bool is_fp8_option(std::string_view name);
 std::span<const std::string_view> fp8_values(std::string_view option);
 
+// What an option is set to, its default where the problem does not say; "" for other types than
+// e4m3.
+std::string_view fp8_value(const Problem& problem, std::string_view option);
+
 // The modes that the options of an e4m3 problem say, which invalid_reason() has passed.
 Fp8Modes fp8_modes(const Problem& problem);
 

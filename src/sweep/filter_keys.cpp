@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/fp8.hpp"
 #include "model/gpu_spec.hpp"
 #include "registry.hpp"
 
@@ -42,6 +43,12 @@ const std::vector<FilterKey>& filter_keys() {
        [](const FilterSubject& s) { return std::string(to_string(s.problem.mask.align)); }},
       {"distribution",
        [](const FilterSubject& s) { return std::string(to_string(s.problem.distribution)); }},
+      {"fp8-scale",
+       [](const FilterSubject& s) { return std::string(fp8_value(s.problem, "scale")); }},
+      {"fp8-hadamard",
+       [](const FilterSubject& s) { return std::string(fp8_value(s.problem, "hadamard")); }},
+      {"fp8-accum",
+       [](const FilterSubject& s) { return std::string(fp8_value(s.problem, "accum")); }},
       {"batch-size", nullptr, [](const FilterSubject& s) { return s.problem.batch; }},
       {"nheads", nullptr, [](const FilterSubject& s) { return s.problem.heads_q; }},
       {"nheads-kv", nullptr, [](const FilterSubject& s) { return s.problem.heads_kv; }},
@@ -64,6 +71,9 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& closed_filt
       {"align", {"bottom-right", "top-left"}},
       {"distribution",
        {"normal", "outlier", "large", "negative", "constant", "biased", "biased-0.3", "peaky"}},
+      {"fp8-scale", {"block", "head", "tensor"}},
+      {"fp8-hadamard", {"off", "on"}},
+      {"fp8-accum", {"exact", "fast"}},
       {"kernel", kernel_names(true)},
       {"device", device_names()},
   };

@@ -40,6 +40,8 @@ std::vector<Subject> subjects() {
     p.mask.align = i % 6 == 1 ? Align::top_left : Align::bottom_right;
     if (p.mask.kind == MaskKind::window) p.mask.left = 255;
     p.distribution = i % 9 ? Distribution::normal : Distribution::peaky;
+    if (p.dtype == DType::e4m3 && i % 8 == 3) p.options["accum"] = "fast";
+    if (p.dtype == DType::e4m3 && i % 3 == 0) p.options["hadamard"] = "on";
     all.push_back({kernels[i / 4 % 3], devices[i / 2 % 3], p});
   }
   return all;
@@ -57,8 +59,9 @@ std::vector<std::string> expressions() {
       "seqlen:512,1k", "seqlen:512:8k:x2", "seqlen:1k:4k:1k", "seqlen:(<1k OR >=16k)", "seqlen:1K",
       "seqlen:1m", "seqlen:=1024", "seqlen:512,>=8k", "seqlen:512,512", "seqlen-q:1",
       "headdim:64,96", "headdim-v:128", "gqa-ratio:>1", "nheads:<=4", "nheads-kv:2",
-      "batch-size:1:3:1", "dtype:*16", "mask:w*", "align:top-left", "distribution:peaky",
-      "\tkernel:fa2\t dtype:bf16 ", "kernel:fa2  OR  kernel:naive",
+      "fp8-accum:fast", "fp8-accum:exact", "fp8-scale:block OR fp8-hadamard:on", "batch-size:1:3:1",
+      "dtype:*16", "mask:w*", "align:top-left", "distribution:peaky", "\tkernel:fa2\t dtype:bf16 ",
+      "kernel:fa2  OR  kernel:naive",
       // Wrong.
       "", " ", "fa2", "kernel", "kernel:", "kernel: fa2", ":fa2", "nokey:1", "kernel:fa2 OR",
       "OR kernel:fa2", "kernel:fa2 AND", "AND", "kernel:(fa2", "kernel:(fa2 naive)", "kernel:()",

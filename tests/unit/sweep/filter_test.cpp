@@ -55,6 +55,14 @@ TEST_F(FilterTest, EveryKeyReadsItsField) {
   }
 }
 
+TEST_F(FilterTest, OptionsOfE4m3HaveTheirDefaults) {
+  EXPECT_FALSE(keeps("fp8-accum:exact"));  // of bf16 there are none
+  problem_.dtype = DType::e4m3;
+  problem_.options["accum"] = "fast";
+  EXPECT_TRUE(keeps("fp8-accum:fast fp8-scale:block fp8-hadamard:off"));
+  EXPECT_FALSE(keeps("fp8-accum:exact OR fp8-scale:head OR fp8-hadamard:on"));
+}
+
 TEST_F(FilterTest, Comparisons) {
   EXPECT_TRUE(keeps("seqlen:>=4k") && keeps("seqlen:<=4k") && keeps("seqlen:=4096"));
   EXPECT_TRUE(keeps("seqlen:>4095") && keeps("seqlen:<4097"));
