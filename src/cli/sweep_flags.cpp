@@ -87,6 +87,19 @@ std::vector<std::string> devices_of(const std::vector<Axes>& grids) {
               fmt::format("{}", fmt::join(texts, "; ")));
 }
 
+void refuse_options_given_twice(const std::map<std::string, std::string>& axes) {
+  const auto option = axes.find("option");
+  if (option == axes.end()) return;
+  Axes by_name;
+  set_axis(by_name, "option", option->second, "--option");
+  for (const auto& [name, values] : by_name.options) {
+    if (axes.contains("fp8-" + name)) {
+      throw UsageError(fmt::format("--option {} and --fp8-{} set the same", name, name),
+                       "leave one of them out");
+    }
+  }
+}
+
 }  // namespace
 
 void add_sweep_flags(CLI::App& app, SweepFlags& flags,
@@ -137,6 +150,7 @@ Sweep resolve_sweep(const SweepFlags& flags, const Axes& defaults) {
   }
   // The suite as it stands: flags may leave nothing of what its options are for.
   for (const Axes& grid : sweep.grids) check_options(grid, sweep.grids);
+  refuse_options_given_twice(flags.axes);
   Axes asked;
   for (const auto& [name, text] : flags.axes) set_axis(asked, name, text, "--" + name);
   for (Axes& grid : sweep.grids) {
