@@ -61,11 +61,16 @@ std::string invalid_fp8_options(const Problem& p) {
       return fmt::format("{}={} is what a case without the option has", option, set->second);
     }
   }
-  if (fp8_modes(p).hadamard && !std::has_single_bit(static_cast<std::uint64_t>(p.headdim))) {
-    return fmt::format("hadamard=on takes head dims of Q and K that are powers of 2, not {}",
-                       p.headdim);
-  }
   return {};
+}
+
+std::string unrotatable(const Problem& p) {
+  if (p.dtype != DType::e4m3 || !fp8_modes(p).hadamard ||
+      std::has_single_bit(static_cast<std::uint64_t>(p.headdim))) {
+    return {};
+  }
+  return fmt::format("hadamard=on takes head dims of Q and K that are powers of 2, not {}",
+                     p.headdim);
 }
 
 std::int64_t scale_elements(const Problem& p) {

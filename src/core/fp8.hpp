@@ -50,6 +50,10 @@ Fp8Modes fp8_modes(const Problem& problem);
 // are left to the kernels. Defaults are stated by absence, so that a case has one name.
 std::string invalid_fp8_options(const Problem& problem);
 
+// Why Q and K of the problem cannot be rotated as it asks; "" where they can be, or need not. No
+// kernel may take such a problem: its inputs cannot be made.
+std::string unrotatable(const Problem& problem);
+
 // Takes out the options that state a default.
 void drop_fp8_defaults(Problem& problem);
 
