@@ -19,6 +19,9 @@ function verifyText({verify}) {
   if (verify.max_abs_err !== null && verify.tolerance_max !== null) {
     text += `, max error ${significant(verify.max_abs_err, 2)} of ${significant(verify.tolerance_max, 2)}`;
   }
+  if (verify.unquantized_rms_err != null) {
+    text += `, RMSE ${significant(verify.unquantized_rms_err, 2)} against unquantised inputs`;
+  }
   return verify.rows_checked ? `${text}, rows ${verify.rows_checked}` : text;
 }
 

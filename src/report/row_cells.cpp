@@ -55,6 +55,10 @@ std::string verify_text(const VerifyResult& verify) {
     text += fmt::format(", max error {} of {}", significant(*verify.max_abs_err, 2),
                         significant(*verify.tolerance_max, 2));
   }
+  if (verify.unquantized_rms_err) {
+    text += fmt::format(", RMSE {} against unquantised inputs",
+                        significant(*verify.unquantized_rms_err, 2));
+  }
   if (!verify.rows_checked.empty()) text += ", rows " + verify.rows_checked;
   return text;
 }
