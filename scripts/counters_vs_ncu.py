@@ -4,8 +4,8 @@
     counters_vs_ncu.py --build build [--suite counters] [--cost-suite peers-fwd|none] -o FILE.json
 
 Both count three times, cold, with neither caches nor clocks controlled by ncu; what it costs is taken
-three times too, in turns, with `--cost-suite none` not at all. For each case the file holds all six counts; `scripts/readme_table.py` makes the
-table of docs/measuring.md from it. Exit code 1 where a median differs by more than 1 % (3 % for HBM writes)
+three times too, in turns, with `--cost-suite none` not at all. For each case the file holds all six counts;
+`scripts/readme_table.py` makes the table of docs/measuring.md from it. Exit code 1 where a median differs by more than 1 % (3 % for HBM writes)
 and by more than either tool's own spread.
 """
 

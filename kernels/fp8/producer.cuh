@@ -113,8 +113,9 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
   ptx::mbarrier_arrive(smem.q_full(Slots::at(count)));
   // Who transposes has read `blocks` for the last block, and waits for the next.
   const int last = values - 1;
-  if (last >= 0)
+  if (last >= 0) {
     ptx::mbarrier_wait(smem.loaded_empty(LoadedStages::at(last)), LoadedStages::phase(last));
+  }
   ptx::store_shared_4(smem.blocks(), static_cast<std::uint32_t>(values));
   ptx::mbarrier_arrive(smem.loaded_full(LoadedStages::at(values)));
   if (atomicAdd(&args.counters->done, 1U) == gridDim.x - 1) *args.counters = {0, 0};

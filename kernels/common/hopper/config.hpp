@@ -27,10 +27,9 @@ struct Config {
   bool early_release;  // one tile of Q, free from its last product on; O leaves another way
   bool q_in_registers = false;  // for Q K^T, so that shared memory is read less; so far in the lab
   // For short queries. The keys of a query tile are the work of several CTAs, whose results a
-  // second kernel combines. And heads are packed: a tile's rows are (query, head) pairs of all
-  // heads that share a KV head, a query's heads after one another, so that K and V are read once
-  // for them; not where a warpgroup's rows would not be whole queries (packed_heads in
-  // schedule.hpp).
+  // second kernel combines. And heads are packed: a tile's rows are (query, head) pairs of heads
+  // that share a KV head, a query's heads after one another, so that K and V are read once for
+  // them. How many heads, packed_heads in schedule.hpp says.
   bool split = false;
   // Clusters of two CTAs take pairs of query tiles of a head. Each CTA loads half of the keys for
   // both, so that K and V are read from L2 half as often; so far in the lab, and not with `split`.

@@ -1,3 +1,8 @@
+// Short queries against many keys, as when decoding: the keys of a query tile are split among CTAs,
+// each of which leaves an O and an LSE in the workspace, and a second kernel combines them.
+//
+// The idea is Flash-Decoding's (Dao, Haziza, Massa, Sizov, 2023); the kernels are forward.cuh's
+// with `split`, and combine.cuh's.
 #include "common/hopper/split.hpp"
 
 #include <array>

@@ -1,4 +1,4 @@
-// The kernels of kSplitTiles, which all families have in common.
+// The kernels for short queries, those of kSplitTiles in tiles.hpp: fa3 and rf have them in common.
 #pragma once
 
 #include "kernel.hpp"
