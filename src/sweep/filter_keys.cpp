@@ -17,6 +17,11 @@ std::vector<std::string> device_names() {
   return names;
 }
 
+std::vector<std::string> fp8_names(std::string_view option) {
+  const auto values = fp8_values(option);
+  return {values.begin(), values.end()};
+}
+
 }  // namespace
 
 std::vector<std::string> kernel_names(bool hidden) {
@@ -71,9 +76,9 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& closed_filt
       {"align", {"bottom-right", "top-left"}},
       {"distribution",
        {"normal", "outlier", "large", "negative", "constant", "biased", "biased-0.3", "peaky"}},
-      {"fp8-scale", {"block", "head", "tensor"}},
-      {"fp8-hadamard", {"off", "on"}},
-      {"fp8-accum", {"exact", "fast"}},
+      {"fp8-scale", fp8_names("scale")},
+      {"fp8-hadamard", fp8_names("hadamard")},
+      {"fp8-accum", fp8_names("accum")},
       {"kernel", kernel_names(true)},
       {"device", device_names()},
   };
