@@ -88,8 +88,12 @@ def rows(_, record, cases):
                   "tensor pipe", "exp. unit"], [row_cells(found[case]) for case in cases])
 
 
+def options_of(row, separator):
+    return separator.join(f"{name}={value}" for name, value in row["problem"]["options"].items())
+
+
 def kernel_of(row):
-    options = ",".join(f"{name}={value}" for name, value in row["problem"]["options"].items())
+    options = options_of(row, ",")
     return row["kernel"] + (f"/{options}" if options else "")
 
 
@@ -310,8 +314,8 @@ def errors(_, record, distributions):
     for row in sorted(load(record)["rows"], key=lambda row: (row["problem"]["seqlen_kv"], row["case"])):
         problem, verify = row["problem"], row["verify"]
         if problem["distribution"] in distributions:
-            options = ", ".join(f"{name}={value}" for name, value in problem["options"].items())
-            lines.append([problem["distribution"], f"{problem['seqlen_kv']:,}", options or "defaults", row["status"],
+            lines.append([problem["distribution"], f"{problem['seqlen_kv']:,}",
+                          options_of(row, ", ") or "defaults", row["status"],
                           f"{verify['rel_err']:.1e}", f"{verify['unquantized_rms_err']:.1e}"])
     lines.sort(key=lambda line: distributions.index(line[0]))
     return table(["inputs", "keys", "options", "row", "relative error", "RMSE, unquantised inputs"], lines)
