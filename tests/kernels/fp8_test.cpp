@@ -32,21 +32,13 @@ class Fp8 : public testing::Test {
 };
 
 TEST_F(Fp8, SmallFastLengthsAndMasks) {
-  struct Shape {
-    std::int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_kv;
-  };
   for (const std::int64_t headdim : {48, 64, 128, 208, 256}) {
     const KernelVariant kernel = kernel_of(headdim);
     std::size_t turn = 0;
     for (const Shape& shape :
          {Shape{48, 1, 1, 1, 1}, Shape{2, 4, 2, 113, 203}, Shape{1, 6, 3, 799, 3},
           Shape{2, 8, 1, 65, 129}, Shape{1, 2, 2, 257, 385}, Shape{16, 4, 4, 1, 500}}) {
-      Problem p = problem(headdim, true);
-      p.batch = shape.batch;
-      p.heads_q = shape.heads_q;
-      p.heads_kv = shape.heads_kv;
-      p.seqlen_q = shape.seqlen_q;
-      p.seqlen_kv = shape.seqlen_kv;
+      Problem p = with_shape(problem(headdim, true), shape);
       for (const Mask& mask : kernel.masks(p, turn++)) {
         p.mask = mask;
         expect_reference(kernel, p);

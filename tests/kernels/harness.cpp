@@ -91,6 +91,15 @@ testing::AssertionResult passed(const VerifyResult& result) {
   return testing::AssertionFailure() << result.status << ": " << result.worst;
 }
 
+Problem with_shape(Problem p, const Shape& shape) {
+  p.batch = shape.batch;
+  p.heads_q = shape.heads_q;
+  p.heads_kv = shape.heads_kv;
+  p.seqlen_q = shape.seqlen_q;
+  p.seqlen_kv = shape.seqlen_kv;
+  return p;
+}
+
 void expect_reference(const KernelVariant& kernel, const Problem& p) {
   SCOPED_TRACE(case_id(kernel.kernel->name, p));
   HostCase host = make_host_case(p, kSeed);

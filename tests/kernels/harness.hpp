@@ -53,6 +53,12 @@ class Kernels : public testing::TestWithParam<KernelVariant> {
 // For EXPECT_TRUE: "passed", or what the judge found.
 testing::AssertionResult passed(const VerifyResult& result);
 
+// Sizes to put into a problem, for tests of many.
+struct Shape {
+  std::int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_kv;
+};
+Problem with_shape(Problem problem, const Shape& shape);
+
 // One run on the CPU's inputs, every row judged against the CPU's fp64 reference.
 void expect_reference(const KernelVariant& kernel, const Problem& problem);
 

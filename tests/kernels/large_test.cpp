@@ -20,20 +20,12 @@ void expect_reference_on_gpu(const KernelVariant& kernel, const Problem& p) {
 
 TEST_P(Kernels, LongSequences) {
   const KernelVariant& kernel = GetParam();
-  struct Shape {
-    std::int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_kv;
-  };
   std::size_t turn = 0;
   for (const Shape& shape :
        {Shape{1, 8, 8, 4096, 4096}, Shape{2, 8, 2, 1000, 4096}, Shape{2, 8, 1, 4096, 1000},
         Shape{3, 8, 8, 513, 2047}, Shape{1, 6, 6, 1023, 1024}, Shape{2, 6, 1, 1023, 1024},
         Shape{1, 6, 2, 4224, 4224}}) {
-    Problem p = kernel.problem();
-    p.batch = shape.batch;
-    p.heads_q = shape.heads_q;
-    p.heads_kv = shape.heads_kv;
-    p.seqlen_q = shape.seqlen_q;
-    p.seqlen_kv = shape.seqlen_kv;
+    Problem p = with_shape(kernel.problem(), shape);
     for (const Mask& mask : kernel.masks(p, turn++)) {
       p.mask = mask;
       expect_reference_on_gpu(kernel, p);
@@ -52,16 +44,8 @@ TEST_P(Kernels, OneQueryOfManyHeads) {
 // More (batch item, head) pairs than the 65,535 of a grid's y and z.
 TEST_P(Kernels, ManyHeads) {
   const KernelVariant& kernel = GetParam();
-  struct Shape {
-    std::int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_kv;
-  };
   for (const Shape& shape : {Shape{4100, 16, 4, 3, 5}, Shape{70000, 1, 1, 2, 2}}) {
-    Problem p = kernel.problem();
-    p.batch = shape.batch;
-    p.heads_q = shape.heads_q;
-    p.heads_kv = shape.heads_kv;
-    p.seqlen_q = shape.seqlen_q;
-    p.seqlen_kv = shape.seqlen_kv;
+    Problem p = with_shape(kernel.problem(), shape);
     for (const Mask& mask : kernel.masks(p, 0)) {
       p.mask = mask;
       expect_reference_on_gpu(kernel, p);
