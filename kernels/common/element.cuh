@@ -48,5 +48,9 @@ __device__ __forceinline__ std::uint32_t pack<__nv_bfloat16>(float low, float hi
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
   return reinterpret_cast<const std::uint32_t&>(pair);
 }
+// And back, for values of bf16.
+__device__ __forceinline__ float2 unpack_bf16(std::uint32_t pair) {
+  return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xFFFF0000U)};
+}
 
 }  // namespace rooflash

@@ -23,9 +23,9 @@ struct Config {
   int k_stages;
   int loaded_stages;
   int v_stages;
-  // Blocks after which what the tensor cores have summed goes to sums in fp32; 0: never. They drop
-  // what lies more than about 13 bits below a sum, so sums over many keys of a V whose mean is not
-  // 0 come out too small.
+  // Blocks after which what the tensor cores have summed goes to sums beside them; 0: never. They
+  // drop what lies more than about 13 bits below a sum, so sums over many keys of a V whose mean is
+  // not 0 come out too small.
   int promote_blocks;
 
   constexpr int block_m() const { return kWarpgroupRows * consumers; }
@@ -34,8 +34,8 @@ struct Config {
   constexpr int columns() const { return headdim / row_bytes(); }
   constexpr int q_bytes() const { return block_m() * headdim; }
   constexpr int kv_bytes() const { return block_n * headdim; }
-  // A warp's own: its sums in fp32, and O on its way out.
-  constexpr int own_bytes() const { return 16 * headdim * (promote_blocks > 0 ? 4 : 2); }
+  // A warp's own: promoted sums, and O on its way out, both in bf16.
+  constexpr int own_bytes() const { return 16 * headdim * 2; }
   // The tiles begin at a multiple of 1024 bytes, which the launch cannot ask for; barriers and
   // notes come behind.
   constexpr int smem_bytes() const {
@@ -57,13 +57,13 @@ inline bool leaves_sums_to_tensor_cores(const Problem& p) {
 // between promotions.
 inline constexpr hopper::BasicCompiledTile<Config> kTiles[] = {
     {{64, 4, 64, 2, 4, 4, 4, 0}, leaves_sums_to_tensor_cores, "the registers hold 4 warpgroups"},
-    {{64, 4, 64, 2, 4, 4, 4, 6}, hopper::any, "the registers hold 4 warpgroups"},
+    {{64, 4, 64, 2, 4, 4, 4, 12}, hopper::any, "the registers hold 4 warpgroups"},
     {{128, 3, 96, 2, 4, 2, 4, 0}, leaves_sums_to_tensor_cores, "the registers hold 3 warpgroups"},
-    {{128, 3, 64, 2, 4, 2, 4, 6}, hopper::any, "shared memory holds sums in fp32 beside 64 keys"},
+    {{128, 3, 96, 2, 4, 2, 4, 8}, hopper::any, "the registers hold 3 warpgroups"},
     {{256, 2, 96, 1, 2, 1, 2, 0},
      leaves_sums_to_tensor_cores,
      "shared memory holds no second tile of Q"},
-    {{256, 2, 64, 1, 2, 1, 1, 6}, hopper::any, "shared memory holds sums in fp32 beside 64 keys"},
+    {{256, 2, 96, 1, 2, 1, 2, 8}, hopper::any, "shared memory holds no second tile of Q"},
 };
 static_assert(hopper::all_fit(kTiles));
 

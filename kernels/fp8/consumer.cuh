@@ -23,7 +23,10 @@ template <Config kConfig, class Softmax>
 class Consumer {
  public:
   __device__ __forceinline__ Consumer(const Arguments& args, const Smem<kConfig>& smem)
-      : args_(args), smem_(smem) {}
+      : args_(args),
+        smem_(smem),
+        k_(ptx::wgmma_descriptor<kRowBytes>(ptx::uniform(smem.k(0)))),
+        v_(ptx::wgmma_descriptor<kTransposedRowBytes>(ptx::uniform(smem.v(0)))) {}
 
   __device__ __forceinline__ void run() {
 #pragma unroll 1
@@ -52,22 +55,30 @@ class Consumer {
   static constexpr int kHeaddim = kConfig.headdim;
   static constexpr int kRowBytes = kConfig.row_bytes();
   static constexpr bool kPromotes = kConfig.promote_blocks > 0;
+  static constexpr unsigned kPromoteBlocks = kConfig.promote_blocks;
+  static constexpr unsigned kAhead = kPromoteBlocks / 2;
+  static_assert(kPromoteBlocks % 2 == 0);
   static_assert(kScaleKeys % kBlockN == 0, "a block has one scale");
+  static constexpr int kScaleBlocks = kScaleKeys / kBlockN;  // that have a scale in common
 
   const Arguments& args_;
   const Smem<kConfig>& smem_;
-  int tile_ = 0;        // number of the query tile
-  int block_ = 0;       // of keys, whose scores come next or are in work
-  int uses_ = 0;        // blocks that are done with, K and V
-  std::uint32_t q_;     // where the warpgroup's rows of Q begin
-  int before_ = 0;      // blocks of the tile that come before the warpgroup's own
-  bool busy_ = false;   // the warpgroup's rows see keys
-  int summed_ = 0;      // blocks whose P V O has taken in while there were others to come
-  float lag_[2];        // what the promoted sums are still to be multiplied by
-  int scales_ = 0;      // of the head's first keys
-  float q_scale_log2_;  // Q's and softmax's
-  float k_scale_;       // of the block whose scores come next
-  float v_log2_;
+  const std::uint64_t k_, v_;  // descriptors of the first stages
+  int tile_ = 0;               // number of the query tile
+  int block_ = 0;              // of keys, whose scores come next or are in work
+  int uses_ = 0;               // blocks that are done with, K and V
+  std::uint32_t q_;            // where the warpgroup's rows of Q begin
+  int before_ = 0;             // blocks of the tile that come before the warpgroup's own
+  bool busy_ = false;          // the warpgroup's rows see keys
+  unsigned summed_ = 0;        // blocks whose P V O has taken in while there were others to come
+  float lag_[2];               // what the promoted sums are still to be multiplied by
+  int scales_ = 0;             // of the head's first keys
+  float q_scale_log2_;         // Q's and softmax's
+  int scaled_ = 0;             // blocks still to come, the one in work too, that have its scales
+  float scale_log2_;           // of the block in work: Q's, K's and softmax's
+  ScaleOfV v_scale_;           // and V's
+  float next_k_scale_;         // of the blocks before those
+  float next_v_log2_;
   Softmax softmax_;
   Accumulators<1, kBlockN> s_;
   Accumulators<1, kHeaddim> o_;
@@ -105,10 +116,9 @@ class Consumer {
       const ForwardArguments& p = args_.problem;
       const int head_kv = place.head / (p.heads_q / p.heads_kv);
       scales_ = (place.batch * p.heads_kv + head_kv) * ((p.seqlen_kv - 1) / kScaleKeys + 1);
-      q_scale_log2_ = p.scale_log2 * scales().q[(place.batch * p.heads_q + place.head) *
-                                                    ((p.seqlen_q - 1) / kWarpgroupRows + 1) +
-                                                place.first_row / kWarpgroupRows];
-      load_scales(block_);
+      q_scale_log2_ = p.scale_log2 * ptx::load_shared_float(smem_.q_scale(tile_, warpgroup()));
+      scaled_ = 0;
+      load_scales(block_ / kScaleBlocks);
     }
     return true;
   }
@@ -130,10 +140,10 @@ class Consumer {
   __device__ __forceinline__ const Scales& scales() const {
     return args_.problem.tensors.scales;
   }
-  __device__ __forceinline__ void load_scales(int block) {
-    const int at = scales_ + max(block, 0) / (kScaleKeys / kBlockN);
-    k_scale_ = scales().k[at];
-    v_log2_ = scales().v_log2[at];
+  // Of scale block `at` of the head, as the next ones.
+  __device__ __forceinline__ void load_scales(int at) {
+    next_k_scale_ = scales().k[scales_ + at];
+    next_v_log2_ = scales().v_log2[scales_ + at];
   }
 
   // Passes over blocks that others work on. K goes back before V has come: the producer may wait
@@ -206,8 +216,8 @@ class Consumer {
     ptx::pin(s_.at[0]);
     if constexpr (!kAgain) release(smem_.k_empty(KeyStages::at(uses_ + 1)));
     if constexpr (Whole::value) {
-      const float v_log2 = v_log2_;
-      softmax_.weigh_whole(s_, next_scale(), v_log2, [&] { scores_again(); });
+      follow_scales();
+      softmax_.weigh_whole(s_, scale_log2_, v_scale_, [&] { scores_again(); });
     } else {
       weigh();
     }
@@ -220,18 +230,17 @@ class Consumer {
     release(smem_.v_empty(Stages::at(uses_++)));
     if (softmax_.moved) rescale();
     if constexpr (kPromotes) {
-      if (++summed_ % kConfig.promote_blocks == 0) promote();
+      if (++summed_ % kPromoteBlocks == kAhead) promote();
     }
     round_weights();
   }
 
   __device__ __forceinline__ void issue_scores(int use) {
     const int stage = KeyStages::at(use);
-    const std::uint32_t k_tile = ptx::uniform(smem_.k(stage));
     ptx::mbarrier_wait(smem_.k_full(stage), KeyStages::phase(use));
     ptx::wgmma_fence();
     const std::uint64_t q = ptx::wgmma_descriptor<kRowBytes>(q_);
-    const std::uint64_t k = ptx::wgmma_descriptor<kRowBytes>(k_tile);
+    const std::uint64_t k = k_ + static_cast<std::uint64_t>(stage * kConfig.kv_bytes() / 16);
 #pragma unroll
     for (int step = 0; step < kHeaddim / 32; ++step) {
       const int column = step * 32 / kRowBytes;
@@ -250,8 +259,7 @@ class Consumer {
   __device__ __forceinline__ void issue_weighted_sum() {
     const int stage = Stages::at(uses_);
     ptx::mbarrier_wait(smem_.v_full(stage), Stages::phase(uses_));
-    const std::uint64_t v =
-        ptx::wgmma_descriptor<kTransposedRowBytes>(ptx::uniform(smem_.v(stage)));
+    const std::uint64_t v = v_ + static_cast<std::uint64_t>(stage * kConfig.kv_bytes() / 16);
     ptx::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kBlockN / 32; ++step) {
@@ -262,11 +270,16 @@ class Consumer {
     ptx::wgmma_commit();
   }
 
-  // The scale of the block's scores, for exp2. Those of the next block are asked for.
-  __device__ __forceinline__ float next_scale() {
-    const float scale_log2 = q_scale_log2_ * k_scale_;
-    load_scales(block_ - 1);
-    return scale_log2;
+  // Sets the scales of the block in work. Those that come next are asked for.
+  __device__ __forceinline__ void follow_scales() {
+    if (scaled_ == 0) {
+      scale_log2_ = q_scale_log2_ * next_k_scale_;
+      v_scale_ = ScaleOfV(next_v_log2_);
+      const int at = block_ / kScaleBlocks;
+      scaled_ = block_ - at * kScaleBlocks + 1;
+      if (at > 0) load_scales(at - 1);
+    }
+    --scaled_;
   }
   __device__ __forceinline__ void weigh() {
     if (!is_whole()) {
@@ -275,8 +288,8 @@ class Consumer {
       apply_mask(s_, band, args_.problem.seqlen_kv, warp() * 16 + (lane() >> 2),
                  block_ * kBlockN + 2 * (lane() & 3));
     }
-    const float v_log2 = v_log2_;
-    softmax_.weigh(s_, next_scale(), v_log2);
+    follow_scales();
+    softmax_.weigh(s_, scale_log2_, v_scale_);
   }
   // The scores of the warp's rows once more, by mma.sync.
   __device__ __forceinline__ void scores_again() {
@@ -321,38 +334,54 @@ class Consumer {
     }
   }
 
-  // ---- sums in fp32, each thread its own, in shared memory
+  // ---- promoted sums, each thread its own, in shared memory, rounded to bf16. What rounding
+  // leaves stays in O: nothing is lost.
 
-  __device__ __forceinline__ std::uint32_t promoted_at(int block) const {
-    return smem_.own(warpgroup(), warp()) + static_cast<std::uint32_t>(lane() * 16 + block * 512);
+  // The thread's first 16 bytes; the next are 512 bytes on.
+  __device__ __forceinline__ std::uint32_t promoted() const {
+    return smem_.own(warpgroup(), warp()) + static_cast<std::uint32_t>(lane() * 16);
   }
   // O takes in what has been promoted.
   __device__ __forceinline__ void add_promoted() {
-    const std::uint32_t at = promoted_at(0);
+    const std::uint32_t at = promoted();
 #pragma unroll
-    for (int n = 0; n < kHeaddim / 8; ++n) {
-      const float4 before = ptx::load_shared_float4(at + static_cast<std::uint32_t>(n * 512));
-      float(&o)[4] = o_.at[0][n];
-      o[0] += before.x * lag_[0];
-      o[1] += before.y * lag_[0];
-      o[2] += before.z * lag_[1];
-      o[3] += before.w * lag_[1];
+    for (int access = 0; access < kHeaddim / 16; ++access) {
+      const uint4 sums = ptx::load_shared_16(at + static_cast<std::uint32_t>(access * 512));
+      const std::uint32_t pairs[4] = {sums.x, sums.y, sums.z, sums.w};
+#pragma unroll
+      for (int pair = 0; pair < 4; ++pair) {
+        const float2 sum = unpack_bf16(pairs[pair]);
+        float* const o = o_.at[0][2 * access + pair / 2] + pair % 2 * 2;
+        o[0] += sum.x * lag_[pair % 2];
+        o[1] += sum.y * lag_[pair % 2];
+      }
     }
   }
-  // Adds O to the sums and starts it anew, from 0 in registers: warps may come here by themselves.
+  // Moves O to the sums, and ahead of it half of what it will have grown by next time, if it grows
+  // as it did: O goes on from below 0 and is small beside the products for twice as many of them.
+  // Warps may come here by themselves.
   __device__ __forceinline__ void promote() {
-    if (summed_ > kConfig.promote_blocks) {
+    if (summed_ > kAhead) {
       add_promoted();
     } else {
       wait_for_own();
     }
-    const std::uint32_t at = promoted_at(0);
+    const float ahead = 1.0F + __fdividef(static_cast<float>(kAhead), static_cast<float>(summed_));
+    const std::uint32_t at = promoted();
 #pragma unroll
-    for (int n = 0; n < kHeaddim / 8; ++n) {
-      const float(&o)[4] = o_.at[0][n];
-      ptx::store_shared_float4(at + static_cast<std::uint32_t>(n * 512), {o[0], o[1], o[2], o[3]});
+    for (int access = 0; access < kHeaddim / 16; ++access) {
+      std::uint32_t pairs[4];
+#pragma unroll
+      for (int pair = 0; pair < 4; ++pair) {
+        float* const o = o_.at[0][2 * access + pair / 2] + pair % 2 * 2;
+        pairs[pair] = pack<__nv_bfloat16>(o[0] * ahead, o[1] * ahead);
+        const float2 sum = unpack_bf16(pairs[pair]);
+        o[0] -= sum.x;
+        o[1] -= sum.y;
+      }
+      ptx::store_shared_uint4(at + static_cast<std::uint32_t>(access * 512),
+                              {pairs[0], pairs[1], pairs[2], pairs[3]});
     }
-    o_.clear();
     lag_[0] = lag_[1] = 1.0F;
   }
   // Until the last tile's O has left the warp's own memory.
@@ -394,7 +423,7 @@ class Consumer {
 
   // O divided by the row sums, and LSE; both stored.
   __device__ __forceinline__ void finish() {
-    if (kPromotes && summed_ >= kConfig.promote_blocks) {
+    if (kPromotes && summed_ >= kAhead) {
       add_promoted();
       __syncwarp();  // all lanes have read their sums, O may lie there
     } else {

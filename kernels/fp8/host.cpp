@@ -59,8 +59,8 @@ struct Row {
                                // place, that weights are taken against, in log2
   LaneSums sums{};
   std::vector<float> o;         // of the tensor cores, not yet divided
-  std::vector<float> promoted;  // sums in fp32
-  int summed = 0;               // blocks in o
+  std::vector<float> promoted;  // sums in bf16
+  int summed = 0;               // blocks in both
 
   // What is subtracted from its scores. One with no key yet keeps -inf; 0 in its place avoids
   // inf - inf.
@@ -274,7 +274,6 @@ class Forward {
     for (std::size_t lane = 0; lane < one.sums.size(); ++lane) {
       row.sums[lane] += one.sums[lane] * undo;
     }
-    if (row.summed == config_.promote_blocks && config_.promote_blocks > 0) promote(row);
     for (float& weight : one.weights) weight = round_to(DType::e4m3, weight);
     for (std::size_t c = 0; c < row.o.size(); ++c) {
       const float* values = v_transposed_.data() + c * static_cast<std::size_t>(tile_.block_kv);
@@ -283,21 +282,28 @@ class Forward {
                                    std::min(kProducts, tile_.block_kv - j));
       }
     }
-    ++row.summed;
+    const int ahead = config_.promote_blocks / 2;
+    if (config_.promote_blocks > 0 && ++row.summed % config_.promote_blocks == ahead) {
+      promote(row, ahead);
+    }
   }
 
-  static void promote(Row& row) {
-    for (std::size_t c = 0; c < row.o.size(); ++c) row.promoted[c] += row.o[c];
-    std::fill(row.o.begin(), row.o.end(), 0.0F);
-    row.summed = 0;
+  // What has been summed up, and what half a promotion's blocks will add at that rate. The rest,
+  // and what rounding leaves, stays in O.
+  static void promote(Row& row, int ahead) {
+    const float factor = 1.0F + static_cast<float>(ahead) / static_cast<float>(row.summed);
+    for (std::size_t c = 0; c < row.o.size(); ++c) {
+      const float sum = row.o[c] + row.promoted[c];
+      row.promoted[c] = round_to(DType::bf16, sum * factor);
+      row.o[c] = sum - row.promoted[c];
+    }
   }
 
   void end(Row& row, std::int64_t batch, std::int64_t head, std::int64_t query, float v_scale) {
-    promote(row);
     const float sum = (row.sums[0] + row.sums[1]) + (row.sums[2] + row.sums[3]);
     const float scale = sum == 0.0F ? 0.0F : v_scale / sum;
-    std::transform(row.promoted.begin(), row.promoted.end(), o_.row(0),
-                   [&](float value) { return value * scale; });
+    std::transform(row.o.begin(), row.o.end(), row.promoted.begin(), o_.row(0),
+                   [&](float o, float promoted) { return (o + promoted) * scale; });
     // Without keys the sum is 0 and its logarithm -inf.
     lse_.at(0, 0) = (row.max - kPlaceLog2 + std::log2(sum)) * std::numbers::ln2_v<float>;
     memory_.store(o_, t_.o + row_offset(batch, query, head, p_.seqlen_q, p_.heads_q, p_.headdim_v),

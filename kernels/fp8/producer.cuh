@@ -2,6 +2,7 @@
 // transpose V.
 #pragma once
 
+#include "common/ptx/cp_async.cuh"
 #include "common/ptx/mma.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/special.cuh"
@@ -33,6 +34,21 @@ __device__ __forceinline__ Range write_notes(const Arguments& args, const Smem<k
                          {own.begin, own.end, own.whole_begin, own.whole_end});
   }
   return {all.begin, all.end};
+}
+
+// The scales of the tile's rows of Q, from memory to its notes: no one waits for them here.
+template <Config kConfig>
+__device__ __forceinline__ void copy_query_scales(const Arguments& args, const Smem<kConfig>& smem,
+                                                  int tile, const Place& place) {
+  const ForwardArguments& p = args.problem;
+  const int last = (p.seqlen_q - 1) / kWarpgroupRows;
+  const float* const head =
+      p.tensors.scales.q + (place.batch * p.heads_q + place.head) * (last + 1);
+#pragma unroll 1
+  for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
+    ptx::cp_async_4(smem.q_scale(tile, warpgroup),
+                    head + min(place.first_row / kWarpgroupRows + warpgroup, last));
+  }
 }
 
 template <Config kConfig>
@@ -79,10 +95,12 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
     const hopper::Work work = args.schedule.work(static_cast<int>(tile));
     const Place place{work.head / p.heads_q, work.head % p.heads_q,
                       work.query_block * kConfig.block_m()};
+    copy_query_scales(args, smem, count, place);
     const Range range = write_notes(args, smem, count, place);
     if (range.begin < range.end) load_keys(place, range.end - 1);
     wait_for_slot();
     const std::uint32_t full = smem.q_full(Slots::at(count));
+    ptx::cp_async_arrive(full);
     ptx::mbarrier_arrive_expect(full, kConfig.q_bytes());
 #pragma unroll 1
     for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
@@ -110,7 +128,9 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
   for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
     ptx::store_shared_16(smem.note(count, warpgroup), {-1, 0, 0, 0});
   }
-  ptx::mbarrier_arrive(smem.q_full(Slots::at(count)));
+  for (int arrivals = 0; arrivals < 2; ++arrivals) {
+    ptx::mbarrier_arrive(smem.q_full(Slots::at(count)));
+  }
   // Who transposes has read `blocks` for the last block, and waits for the next.
   const int last = values - 1;
   if (last >= 0) {

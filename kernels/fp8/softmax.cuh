@@ -10,11 +10,25 @@ namespace rooflash::fp8 {
 // Weights are as exact at any place. e4m3 ends at 448, above 2^8.8.
 inline constexpr float kLargest = 448;
 
+__device__ __forceinline__ float power_of_two(int exponent) {
+  return __int_as_float((127 + exponent) << 23);
+}
+
+// A block of V that is stored times 2^-log2.
+struct ScaleOfV {
+  float log2;
+  float undo;  // 2^-log2
+
+  ScaleOfV() = default;
+  __device__ __forceinline__ explicit ScaleOfV(float log2)
+      : log2(log2), undo(power_of_two(-static_cast<int>(log2))) {}
+};
+
 // Weights against the true running maximum. A row's largest weight is 2^kPlace when its maximum
 // moves, and may outgrow that by 2^kLag before it moves again.
 //
-// The two rows of a thread. A block of V that is stored times 2^-v_log2 takes its weights times
-// 2^v_log2, and the maxima are those of the scores with it: so a row that sees such blocks alone
+// The two rows of a thread. A block of V that is stored times 2^-log2 takes its weights times
+// 2^log2, and the maxima are those of the scores with it: so a row that sees such blocks alone
 // has weights of full size. The sums are those of the true weights.
 template <int kPlace = 4>
 struct RunningMaximum {
@@ -28,10 +42,13 @@ struct RunningMaximum {
 
   __device__ __forceinline__ RunningMaximum() { rows.clear(); }
 
-  // What is subtracted from a row's scores. One with no key yet keeps -inf; 0 in its place avoids
-  // inf - inf.
-  __device__ __forceinline__ float shift(int r) const {
-    return rows.max[0][r] == -INFINITY ? 0.0F : rows.max[0][r] - static_cast<float>(kPlace);
+  // What is subtracted from a row's scores.
+  __device__ __forceinline__ float shift(int r, const ScaleOfV& v) const {
+    return rows.max[0][r] - (static_cast<float>(kPlace) + v.log2);
+  }
+  // Where a row may have no key yet, whose maximum is -inf: 0 in its place avoids inf - inf.
+  __device__ __forceinline__ float finite_shift(int r, const ScaleOfV& v) const {
+    return rows.max[0][r] == -INFINITY ? 0.0F : shift(r, v);
   }
   // LSE in units of log2, of a row's sum over its lanes; -inf without keys.
   __device__ __forceinline__ float lse_log2(int r, float sum) const {
@@ -42,21 +59,21 @@ struct RunningMaximum {
   // has; only then do a row's lanes agree on the maximum.
   template <int kKeys>
   __device__ __forceinline__ void follow(const Accumulators<1, kKeys>& s, float scale_log2,
-                                         float v_log2) {
+                                         const ScaleOfV& v) {
     float own[2] = {s.at[0][0][0], s.at[0][0][2]};
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) own[i / 2] = fmaxf(own[i / 2], s.at[0][n][i]);
     }
-    const bool outgrown = own[0] * scale_log2 + v_log2 > rows.max[0][0] + kLag ||
-                          own[1] * scale_log2 + v_log2 > rows.max[0][1] + kLag;
+    const bool outgrown = own[0] * scale_log2 + v.log2 > rows.max[0][0] + kLag ||
+                          own[1] * scale_log2 + v.log2 > rows.max[0][1] + kLag;
     moved = __any_sync(0xFFFFFFFFU, outgrown);
     if (!moved) return;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       own[r] = fmaxf(own[r], __shfl_xor_sync(0xFFFFFFFFU, own[r], 1));
-      own[r] = fmaxf(own[r], __shfl_xor_sync(0xFFFFFFFFU, own[r], 2)) * scale_log2 + v_log2;
+      own[r] = fmaxf(own[r], __shfl_xor_sync(0xFFFFFFFFU, own[r], 2)) * scale_log2 + v.log2;
       const float old = rows.max[0][r];
       factor[r] = 1.0F;
       if (own[r] > old + kLag) {  // also the first score of a row, after -inf
@@ -69,17 +86,18 @@ struct RunningMaximum {
 
   // Weights of a block's scores in their place.
   template <int kKeys>
-  __device__ __forceinline__ void weigh(Accumulators<1, kKeys>& s, float scale_log2, float v_log2) {
-    follow(s, scale_log2, v_log2);
+  __device__ __forceinline__ void weigh(Accumulators<1, kKeys>& s, float scale_log2,
+                                        const ScaleOfV& v) {
+    follow(s, scale_log2, v);
     float sums[2];
-    exponentiate(s, scale_log2, {shift(0) - v_log2, shift(1) - v_log2}, sums);
-    add(sums, v_log2);
+    exponentiate(s, scale_log2, {finite_shift(0, v), finite_shift(1, v)}, sums);
+    add(sums, v);
   }
   // Of a block that all rows see, after one that all rows saw.
   template <int kKeys, class Again>
   __device__ __forceinline__ void weigh_whole(Accumulators<1, kKeys>& s, float scale_log2,
-                                              float v_log2, const Again&) {
-    weigh(s, scale_log2, v_log2);
+                                              const ScaleOfV& v, const Again&) {
+    weigh(s, scale_log2, v);
   }
 
   // Scores to 2^(score - shift), and their sums.
@@ -96,14 +114,9 @@ struct RunningMaximum {
       }
     }
   }
-  __device__ __forceinline__ void add(const float (&sums)[2], float v_log2) {
-    // 2^-v_log2, exactly.
-    const float undo = power_of_two(-static_cast<int>(v_log2));
-    rows.sum[0][0] += sums[0] * undo;
-    rows.sum[0][1] += sums[1] * undo;
-  }
-  static __device__ __forceinline__ float power_of_two(int exponent) {
-    return __int_as_float((127 + exponent) << 23);
+  __device__ __forceinline__ void add(const float (&sums)[2], const ScaleOfV& v) {
+    rows.sum[0][0] += sums[0] * v.undo;
+    rows.sum[0][1] += sums[1] * v.undo;
   }
 };
 
@@ -121,24 +134,24 @@ struct LazyReference : RunningMaximum<3> {
 
   template <int kKeys, class Again>
   __device__ __forceinline__ void weigh_whole(Accumulators<1, kKeys>& s, float scale_log2,
-                                              float v_log2, const Again& again) {
+                                              const ScaleOfV& v, const Again& again) {
     static_assert(kKeys / 4 * 16 <= kLargest);
     const bool was_wary = wary;
     moved = false;
-    if (wary) follow(s, scale_log2, v_log2);
+    if (wary) follow(s, scale_log2, v);
     float sums[2];
-    exponentiate(s, scale_log2, {shift(0) - v_log2, shift(1) - v_log2}, sums);
+    exponentiate(s, scale_log2, {shift(0, v), shift(1, v)}, sums);
     // Not above it: NaN as well.
     const bool within = sums[0] <= kLargest && sums[1] <= kLargest;
     if (!was_wary && !__all_sync(0xFFFFFFFFU, within)) {
       bring_down(s, sums);
       if (wary) {
         again();
-        follow(s, scale_log2, v_log2);
-        exponentiate(s, scale_log2, {shift(0) - v_log2, shift(1) - v_log2}, sums);
+        follow(s, scale_log2, v);
+        exponentiate(s, scale_log2, {shift(0, v), shift(1, v)}, sums);
       }
     }
-    add(sums, v_log2);
+    add(sums, v);
   }
 
  private:

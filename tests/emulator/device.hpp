@@ -118,6 +118,9 @@ inline float __int_as_float(int bits) {
 inline int __float_as_int(float value) {
   return same_bits<int>(value);
 }
+inline float __uint_as_float(unsigned bits) {
+  return same_bits<float>(bits);
+}
 inline float __log2f(float x) {
   return std::log2(x);
 }
@@ -182,16 +185,16 @@ inline uint4 load_shared_16(std::uint32_t address) {
 inline int4 load_shared_int4(std::uint32_t address) {
   return load<int4>(address);
 }
-inline float4 load_shared_float4(std::uint32_t address) {
-  return load<float4>(address);
-}
 inline std::uint32_t load_shared_4(std::uint32_t address) {
   return load<std::uint32_t>(address);
+}
+inline float load_shared_float(std::uint32_t address) {
+  return load<float>(address);
 }
 inline void store_shared_16(std::uint32_t address, int4 value) {
   store(address, value);
 }
-inline void store_shared_float4(std::uint32_t address, float4 value) {
+inline void store_shared_uint4(std::uint32_t address, uint4 value) {
   store(address, value);
 }
 inline void store_shared_8(std::uint32_t address, uint2 value) {
@@ -250,6 +253,13 @@ inline void mbarrier_init_fence() {}
 void mbarrier_arrive(std::uint32_t barrier);
 void mbarrier_arrive_expect(std::uint32_t barrier, std::uint32_t bytes);
 void mbarrier_wait(std::uint32_t barrier, std::uint32_t parity);
+// Copies are done at once.
+inline void cp_async_4(std::uint32_t target, const void* source) {
+  std::memcpy(machine::shared(target, 4), source, 4);
+}
+inline void cp_async_arrive(std::uint32_t barrier) {
+  mbarrier_arrive(barrier);
+}
 
 // ---- clusters
 

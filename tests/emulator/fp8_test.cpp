@@ -130,10 +130,10 @@ TEST(EmulatedFp8, Headdim64) {
   check_tile<Config{64, 4, 64, 2, 4, 4, 4, 0}, Maximum>();
 }
 TEST(EmulatedFp8, Headdim64Exact) {
-  check_tile<Config{64, 3, 96, 2, 4, 4, 4, 1}, Maximum>();
+  check_tile<Config{64, 3, 96, 2, 4, 4, 4, 4}, Maximum>();
 }
 TEST(EmulatedFp8, Headdim128Exact) {
-  check_tile<Config{128, 3, 96, 2, 2, 2, 2, 1}, Maximum>();
+  check_tile<Config{128, 3, 96, 2, 2, 2, 2, 2}, Maximum>();
 }
 TEST(EmulatedFp8, Headdim256Exact) {
   check_tile<Config{256, 2, 64, 1, 2, 1, 1, 2}, Maximum>();

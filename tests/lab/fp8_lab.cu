@@ -45,24 +45,20 @@ using Lazy = fp8::LazyReference;
   };                                                   \
   const Entered<Tile_##name, softmax> name(#name)
 
-LAB(d64_4x64_fast, Maximum, 64, 4, 64, 2, 4, 4, 4, 0);
-LAB(d64_4x64_exact, Maximum, 64, 4, 64, 2, 4, 4, 4, 6);
-LAB(d64_3x96_exact, Maximum, 64, 3, 96, 2, 4, 4, 4, 4);
+LAB(d64_4x64_exact, Maximum, 64, 4, 64, 2, 4, 4, 4, 12);
 LAB(d64_4x64_fast_lazy, Lazy, 64, 4, 64, 2, 4, 4, 4, 0);
-LAB(d64_4x64_exact_lazy, Lazy, 64, 4, 64, 2, 4, 4, 4, 6);
-LAB(d128_3x96_fast, Maximum, 128, 3, 96, 2, 4, 2, 4, 0);
-LAB(d128_3x96_exact, Maximum, 128, 3, 96, 2, 2, 2, 2, 4);
-LAB(d128_3x96_exact_1q, Maximum, 128, 3, 96, 1, 2, 2, 4, 4);
-LAB(d128_3x64_fast, Maximum, 128, 3, 64, 2, 4, 4, 4, 0);
-LAB(d128_3x64_exact, Maximum, 128, 3, 64, 2, 4, 2, 4, 6);
-LAB(d128_2x96_exact, Maximum, 128, 2, 96, 2, 4, 2, 4, 4);
+LAB(d64_4x64_exact_lazy, Lazy, 64, 4, 64, 2, 4, 4, 4, 12);
+LAB(d64_3x96_fast_lazy, Lazy, 64, 3, 96, 2, 4, 4, 4, 0);
+LAB(d64_3x96_exact_lazy, Lazy, 64, 3, 96, 2, 4, 4, 4, 8);
+LAB(d128_3x96_exact, Maximum, 128, 3, 96, 2, 4, 2, 4, 8);
 LAB(d128_3x96_fast_lazy, Lazy, 128, 3, 96, 2, 4, 2, 4, 0);
-LAB(d128_2x96_exact_lazy, Lazy, 128, 2, 96, 2, 4, 2, 4, 4);
-LAB(d128_3x64_exact_lazy, Lazy, 128, 3, 64, 2, 4, 2, 4, 6);
-LAB(d256_2x64_fast, Maximum, 256, 2, 64, 1, 2, 2, 4, 0);
-LAB(d256_2x96_fast, Maximum, 256, 2, 96, 1, 2, 1, 2, 0);
-LAB(d256_2x64_exact, Maximum, 256, 2, 64, 1, 2, 1, 1, 6);
+LAB(d128_3x96_exact_lazy, Lazy, 128, 3, 96, 2, 4, 2, 4, 8);
+LAB(d128_3x64_fast_lazy, Lazy, 128, 3, 64, 2, 4, 4, 4, 0);
+LAB(d128_3x64_exact_lazy, Lazy, 128, 3, 64, 2, 4, 4, 4, 12);
+LAB(d256_2x96_exact, Maximum, 256, 2, 96, 1, 2, 1, 2, 8);
 LAB(d256_2x96_fast_lazy, Lazy, 256, 2, 96, 1, 2, 1, 2, 0);
+LAB(d256_2x96_exact_lazy, Lazy, 256, 2, 96, 1, 2, 1, 2, 8);
+LAB(d256_2x64_fast_lazy, Lazy, 256, 2, 64, 1, 2, 2, 4, 0);
 #undef LAB
 
 Mask mask_of(int kind, int top_left, int left, int right) {

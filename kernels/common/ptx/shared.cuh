@@ -29,6 +29,12 @@ __device__ __forceinline__ void store_shared_16(std::uint32_t address, int4 valu
                : "memory");
 }
 
+__device__ __forceinline__ void store_shared_uint4(std::uint32_t address, uint4 value) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};\n" ::"r"(address), "r"(value.x), "r"(value.y),
+               "r"(value.z), "r"(value.w)
+               : "memory");
+}
+
 // Four 8x8 matrices of 16-bit elements from the accumulators' layout; lane t gives the address of
 // row t % 8 of matrix t / 8 (sm_90).
 __device__ __forceinline__ void stmatrix_x4(std::uint32_t address, const std::uint32_t (&r)[4]) {
@@ -54,19 +60,8 @@ __device__ __forceinline__ std::uint32_t load_shared_4(std::uint32_t address) {
   asm volatile("ld.volatile.shared.u32 %0, [%1];\n" : "=r"(value) : "r"(address));
   return value;
 }
-
-// Four numbers at `address`, a multiple of 16.
-__device__ __forceinline__ float4 load_shared_float4(std::uint32_t address) {
-  float4 value;
-  asm volatile("ld.volatile.shared.v4.f32 {%0,%1,%2,%3}, [%4];\n"
-               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-               : "r"(address));
-  return value;
-}
-__device__ __forceinline__ void store_shared_float4(std::uint32_t address, float4 value) {
-  asm volatile("st.shared.v4.f32 [%0], {%1,%2,%3,%4};\n" ::"r"(address), "f"(value.x), "f"(value.y),
-               "f"(value.z), "f"(value.w)
-               : "memory");
+__device__ __forceinline__ float load_shared_float(std::uint32_t address) {
+  return __uint_as_float(load_shared_4(address));
 }
 
 }  // namespace rooflash::ptx
