@@ -59,6 +59,7 @@ LAB(d256_2x96_exact, Maximum, 256, 2, 96, 1, 2, 1, 2, 8);
 LAB(d256_2x96_fast_lazy, Lazy, 256, 2, 96, 1, 2, 1, 2, 0);
 LAB(d256_2x96_exact_lazy, Lazy, 256, 2, 96, 1, 2, 1, 2, 8);
 LAB(d256_2x64_fast_lazy, Lazy, 256, 2, 64, 1, 2, 2, 4, 0);
+LAB(d256_2x64_exact_lazy, Lazy, 256, 2, 64, 1, 2, 2, 4, 12);
 #undef LAB
 
 Mask mask_of(int kind, int top_left, int left, int right) {

@@ -45,7 +45,9 @@ MASKS = [(0, 0, -1, -1), (1, 0, -1, -1), (1, 1, -1, -1), (2, 0, 100, 0), (2, 1, 
 # where a row sees one key its weight is a power of two, and O in bf16 is all that is rounded.
 MOST_ERROR = {"normal": 3.3e-2, "x3": 3.3e-2, "x10": 3.3e-2, "negative": 3.3e-2, "outlier": 3.3e-2, "one-hot": 6e-3}
 MOST_BIASED_ERROR = 8e-3
-MOST_LSE_ERROR = 8e-3  # of 1 + |LSE|; scores are summed by the tensor cores too
+# Of 1 + |LSE|, for each channel: scores are summed by the tensor cores too, and of terms of one sign each may lose
+# half a unit of the thirteenth bit behind the sum's leading one.
+MOST_LSE_ERROR = 2**-14
 BIASED = [(512, False), (2048, False), (2048, True), (16384, False), (16384, True)]
 
 
@@ -296,7 +298,7 @@ def check(lab, variants, headdim):
             lse_error = apart.max().item() if apart.numel() else 0.0
             empty_right = torch.equal(torch.isneginf(lse), ~finite)
             most[i][kind] = max(most[i].get(kind, 0.0), error)
-            if not (error < MOST_ERROR[kind] and lse_error < MOST_LSE_ERROR and empty_right and same):
+            if not (error < MOST_ERROR[kind] and lse_error < MOST_LSE_ERROR * x.q.shape[3] and empty_right and same):
                 lines[i].append(f"{case}: error {error:.1e}, LSE {lse_error:.1e}, rows without keys "
                                 f"{'right' if empty_right else 'wrong'}, repeats {'equal' if same else 'differ'}")
     print(" " * 110, end="\r")

@@ -107,7 +107,10 @@ template <class T, Config kConfig, class Softmax>
 class Consumer {
  public:
   __device__ __forceinline__ Consumer(const Arguments& args, const Smem<kConfig>& smem)
-      : args_(args), smem_(smem) {}
+      : args_(args),
+        smem_(smem),
+        k_(ptx::wgmma_descriptor(ptx::uniform(smem.k(0)))),
+        v_(ptx::wgmma_descriptor_transposed(ptx::uniform(smem.v(0)), kColumnBytes)) {}
 
   __device__ __forceinline__ void run() {
 #pragma unroll 1
@@ -147,9 +150,11 @@ class Consumer {
   using Stages = Ring<kConfig.stages>;
   static constexpr int kBlockN = kConfig.block_n;
   static constexpr int kLast = kConfig.stage_blocks - 1;  // block of a stage: it comes first
+  static constexpr int kColumnBytes = kConfig.stage_keys() * kRowBytes;  // of K and V in a stage
 
   const Arguments& args_;
   const Smem<kConfig>& smem_;
+  const std::uint64_t k_, v_;  // descriptors of the first stages
   int tile_ = 0;       // number of the query tile
   int block_ = 0;      // of keys, whose scores come next or are in work
   int uses_ = 0;       // of stages that are done with, K and V
@@ -337,28 +342,42 @@ class Consumer {
     }
   }
 
+  // Descriptors of a block. With four warpgroups registers are too short to keep those that they
+  // follow from.
+  __device__ __forceinline__ std::uint64_t k_descriptor(int stage, int sub) const {
+    if constexpr (kConfig.consumers == 4) {
+      return ptx::wgmma_descriptor(ptx::uniform(smem_.k(stage)) + offset(sub));
+    } else {
+      return k_ + (stage * kConfig.kv_bytes() + offset(sub)) / 16;
+    }
+  }
+  __device__ __forceinline__ std::uint64_t v_descriptor(int stage, int sub) const {
+    if constexpr (kConfig.consumers == 4) {
+      return ptx::wgmma_descriptor_transposed(ptx::uniform(smem_.v(stage)) + offset(sub),
+                                              kColumnBytes);
+    } else {
+      return v_ + (stage * kConfig.kv_bytes() + offset(sub)) / 16;
+    }
+  }
+
   // `arrived`: the stage has been waited for before.
   __device__ __forceinline__ void issue_scores(int use, int sub, bool arrived) {
     const int stage = Stages::at(use);
-    const std::uint32_t k = ptx::uniform(smem_.k(stage));
+    const std::uint64_t k = k_descriptor(stage, sub);
     if (!arrived) ptx::mbarrier_wait(smem_.k_full(stage), Stages::phase(use));
     ptx::wgmma_fence();
     if constexpr (kConfig.q_in_registers) {
-      hopper::issue_scores<T, kConfig>(s_, query_, ptx::wgmma_descriptor(k + offset(sub)));
+      hopper::issue_scores<T, kConfig>(s_, query_, k);
     } else {
-      hopper::issue_scores<T, kConfig>(s_, ptx::wgmma_descriptor(q_),
-                                       ptx::wgmma_descriptor(k + offset(sub)));
+      hopper::issue_scores<T, kConfig>(s_, ptx::wgmma_descriptor(q_), k);
     }
     ptx::wgmma_commit();
   }
   __device__ __forceinline__ void issue_weighted_sum(int sub, bool arrived) {
     const int stage = Stages::at(uses_);
     if (!arrived) ptx::mbarrier_wait(smem_.v_full(stage), Stages::phase(uses_));
-    const std::uint32_t v = ptx::uniform(smem_.v(stage));
     ptx::wgmma_fence();
-    hopper::issue_weighted_sum<T, kConfig>(
-        o_, weights_,
-        ptx::wgmma_descriptor_transposed(v + offset(sub), kConfig.stage_keys() * kRowBytes));
+    hopper::issue_weighted_sum<T, kConfig>(o_, weights_, v_descriptor(stage, sub));
     ptx::wgmma_commit();
   }
 
