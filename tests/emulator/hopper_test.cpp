@@ -145,7 +145,7 @@ constexpr Config kRf = rf::kTiles[kTile].config;
 template <class T>
 using Lazy = rf::Softmax<T>;
 
-static_assert(std::size(fa3::kTiles) == 5 && std::size(rf::kTiles) == 5);
+static_assert(std::size(fa3::kTiles) == 6 && std::size(rf::kTiles) == 6);
 
 TEST(EmulatedFa3, Headdim64) {
   check_tile<__nv_bfloat16, kFa3<0>, RunningMaximum>();
@@ -162,8 +162,12 @@ TEST(EmulatedFa3, Headdim128) {
 TEST(EmulatedFa3, Headdim192) {
   check_tile<__nv_bfloat16, kFa3<3>, RunningMaximum>();
 }
-TEST(EmulatedFa3, Headdim256) {
+TEST(EmulatedFa3, Headdim256InPairs) {
+  static_assert(kFa3<4>.pair);
   check_tile<__nv_bfloat16, kFa3<4>, RunningMaximum>();
+}
+TEST(EmulatedFa3, Headdim256) {
+  check_tile<__nv_bfloat16, kFa3<5>, RunningMaximum>();
 }
 TEST(EmulatedRf, Headdim64) {
   check_tile<__nv_bfloat16, kRf<0>, Lazy<__nv_bfloat16>>();
@@ -178,7 +182,7 @@ TEST(EmulatedRf, Headdim128) {
   check_tile<__nv_bfloat16, kRf<2>, Lazy<__nv_bfloat16>>();
 }
 // The others are fa3's, and so is their softmax.
-static_assert(!rf::is_lazy(kRf<3>) && !rf::is_lazy(kRf<4>));
+static_assert(!rf::is_lazy(kRf<3>) && !rf::is_lazy(kRf<4>) && !rf::is_lazy(kRf<5>));
 
 // ---- split keys, packed heads
 
@@ -240,9 +244,6 @@ TEST(EmulatedLab, Headdim128InPairs) {
   constexpr Config kConfig{128, 3, 64, 1, 4, false, false, false, true};
   check_tile<__nv_bfloat16, kConfig, Lazy<__nv_bfloat16>>();
   check_tile<__half, kConfig, RunningMaximum>();
-}
-TEST(EmulatedLab, Headdim256InPairs) {
-  check_tile<__nv_bfloat16, Config{256, 2, 64, 1, 2, true, false, false, true}, RunningMaximum>();
 }
 
 }  // namespace

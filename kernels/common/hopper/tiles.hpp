@@ -40,6 +40,23 @@ constexpr std::size_t choose(const Tiles& tiles, const Problem& p) {
   return std::size(tiles) - 1;
 }
 
+// Whether query tiles in pairs of CTAs are faster at head dim 256. They wait for one another, most
+// where tiles end, so that keys must be many; and a pair's rows are to be there, but for a sixteenth.
+// On an H200 pairs gain 2 to 4 % of a lasting load there, and lose at smaller head dims.
+inline constexpr std::string_view kWhyPair = "two CTAs share K and V";
+inline bool pairs_pay(const Problem& p) {
+  constexpr std::int64_t kLeastKeys = 1024;
+  constexpr std::int64_t kPairRows = 4 * kWarpgroupRows;
+  const auto seen = [&](std::int64_t query) {
+    const KeyRange keys = visible_keys(p, query);
+    return std::max<std::int64_t>(keys.end - keys.begin, 0);
+  };
+  const std::int64_t last = p.seqlen_q - 1;
+  const std::int64_t mean = (seen(0) + 2 * seen(last / 2) + seen(last)) / 4;
+  const std::int64_t rows = (p.seqlen_q + kPairRows - 1) / kPairRows * kPairRows;
+  return mean >= kLeastKeys && 16 * (rows - p.seqlen_q) <= rows;
+}
+
 // Tiles that fa3 and rf have in common: FlashAttention-3's softmax, for short queries, whose time
 // is that of reading K and V. Their kernels are in split.cu.
 inline constexpr std::string_view kWhySplit = "short queries";

@@ -410,6 +410,34 @@ TEST(HopperForward, WarpgroupsSkipBlocks) {
   EXPECT_EQ(t.stages[0].smem_bytes, 0);
 }
 
+// CTAs in pairs read K and V once for both, and the closed form says so to the byte.
+TEST(HopperForward, PairsReadKeysOnceForBothTiles) {
+  Config config{64, 2, 64, 1, 4, false};
+  Case c = random_case(DType::bf16, 500, 700, 1);
+  for (const MaskKind mask : {MaskKind::none, MaskKind::causal}) {
+    c.p.mask.kind = mask;
+    std::int64_t key_bytes[2];
+    for (const bool pair : {false, true}) {
+      config.pair = pair;
+      const Tile tile = choose_tile(c.p, config, kSram);
+      EXPECT_EQ(tile.block_q, pair ? 256 : 128);
+      TwoLevelMemory memory(kSram);
+      forward(c.p, {c.q.data(), c.k.data(), c.v.data(), c.o.data(), c.lse.data()}, tile, config,
+              Softmax(), memory);
+      c.expect_all();
+      const Traffic t = traffic(c.p, tile, config, 3);
+      EXPECT_EQ(memory.read_bytes(), t.read_bytes());
+      EXPECT_EQ(memory.write_bytes(), t.write_bytes());
+      EXPECT_EQ(t.stages[0].tiles, 4);
+      key_bytes[pair ? 1 : 0] = t.streams[1].read_bytes;
+    }
+    if (mask == MaskKind::none) {
+      EXPECT_EQ(key_bytes[0], 2 * key_bytes[1]);
+    }
+    EXPECT_LT(key_bytes[1], key_bytes[0]);
+  }
+}
+
 // Query tiles past the last key read their rows of Q and no key.
 TEST(HopperForward, EmptyRowsReadTheirQueriesAlone) {
   Problem p;
@@ -459,6 +487,38 @@ TEST(CompiledTiles, TheSmallestHeadDimThatHoldsTheProblemIsTaken) {
       }
     }
   }
+}
+
+// CTAs pair up where keys are many, and rows enough for both.
+TEST(CompiledTiles, LongKeysTakePairsAtHeadDim256) {
+  Problem p;
+  p.headdim = p.headdim_v = 256;
+  p.batch = 32;
+  p.heads_q = p.heads_kv = 8;
+  const auto pairs = [&](std::int64_t seqlen, MaskKind mask) {
+    p.seqlen_q = p.seqlen_kv = seqlen;
+    p.mask = {.kind = mask};
+    const CompiledTile& tile = choose_with_split(fa3::kTiles, p);
+    EXPECT_EQ(choose_with_split(rf::kTiles, p).config.pair, tile.config.pair);
+    return tile.config.pair;
+  };
+  EXPECT_FALSE(pairs(512, MaskKind::none));
+  EXPECT_TRUE(pairs(1024, MaskKind::none));
+  EXPECT_FALSE(pairs(1024, MaskKind::causal));
+  EXPECT_TRUE(pairs(2048, MaskKind::causal));
+  EXPECT_FALSE(pairs(1100, MaskKind::none));
+  EXPECT_TRUE(pairs(4224, MaskKind::causal));
+  EXPECT_EQ(describe(p, choose_with_split(fa3::kTiles, p)),
+            "128 queries x 64 keys, 2 stages, CTAs in pairs; two CTAs share K and V");
+  // Rows that see no key, and a window.
+  p.seqlen_kv = 40;
+  EXPECT_FALSE(choose_with_split(fa3::kTiles, p).config.pair);
+  p.seqlen_kv = 1 << 20;
+  p.mask = {MaskKind::window, Align::bottom_right, 900, 0};
+  EXPECT_FALSE(choose_with_split(fa3::kTiles, p).config.pair);
+  p.headdim = p.headdim_v = 128;
+  p.mask = {};
+  EXPECT_FALSE(choose_with_split(fa3::kTiles, p).config.pair);
 }
 
 // Keys are split where query tiles are fewer than SMs, heads packed where that makes them fewer.
