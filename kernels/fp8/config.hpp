@@ -53,12 +53,27 @@ inline bool leaves_sums_to_tensor_cores(const Problem& p) {
   return !fp8_modes(p).exact_accumulation;
 }
 
+// Whether 96 keys a step leave more of the last step empty than they are faster than 64.
+inline bool ends_better_at_64(const Problem& p) {
+  const auto keys = [&](std::int64_t step) { return (p.seqlen_kv + step - 1) / step * step; };
+  return 16 * (keys(96) - keys(64)) > keys(64);
+}
+inline bool leaves_sums_and_ends_better_at_64(const Problem& p) {
+  return leaves_sums_to_tensor_cores(p) && ends_better_at_64(p);
+}
+
 // Head dim, warpgroups, keys a step, slots of Q, stages of K, of V loaded and transposed, blocks
 // between promotions.
 inline constexpr hopper::BasicCompiledTile<Config> kTiles[] = {
     {{64, 4, 64, 2, 4, 4, 4, 0}, leaves_sums_to_tensor_cores, "the registers hold 4 warpgroups"},
     {{64, 4, 64, 2, 4, 4, 4, 12}, hopper::any, "the registers hold 4 warpgroups"},
+    {{128, 3, 64, 2, 4, 4, 4, 0},
+     leaves_sums_and_ends_better_at_64,
+     "96 keys would leave more than a sixteenth of them empty"},
     {{128, 3, 96, 2, 4, 2, 4, 0}, leaves_sums_to_tensor_cores, "the registers hold 3 warpgroups"},
+    {{128, 3, 64, 2, 4, 4, 4, 12},
+     ends_better_at_64,
+     "96 keys would leave more than a sixteenth of them empty"},
     {{128, 3, 96, 2, 4, 2, 4, 8}, hopper::any, "the registers hold 3 warpgroups"},
     {{256, 2, 96, 1, 2, 1, 2, 0},
      leaves_sums_to_tensor_cores,

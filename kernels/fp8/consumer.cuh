@@ -70,7 +70,7 @@ class Consumer {
   std::uint32_t q_;            // where the warpgroup's rows of Q begin
   int before_ = 0;             // blocks of the tile that come before the warpgroup's own
   bool busy_ = false;          // the warpgroup's rows see keys
-  unsigned summed_ = 0;        // blocks whose P V O has taken in while there were others to come
+  unsigned summed_ = 0;        // blocks whose P V O and the promoted sums have taken in
   float lag_[2];               // what the promoted sums are still to be multiplied by
   int scales_ = 0;             // of the head's first keys
   float q_scale_log2_;         // Q's and softmax's
@@ -211,6 +211,10 @@ class Consumer {
     constexpr bool kAgain = Whole::value && Softmax::kLazy;
     --block_;
     issue_scores(uses_ + 1);
+    if constexpr (kPromotes) {
+      if (summed_ % kPromoteBlocks == kAhead) promote();  // while the scores are made
+      ++summed_;
+    }
     issue_weighted_sum();
     ptx::wgmma_wait<1>();
     ptx::pin(s_.at[0]);
@@ -229,9 +233,6 @@ class Consumer {
     ptx::pin(o_.at[0]);
     release(smem_.v_empty(Stages::at(uses_++)));
     if (softmax_.moved) rescale();
-    if constexpr (kPromotes) {
-      if (++summed_ % kPromoteBlocks == kAhead) promote();
-    }
     round_weights();
   }
 
@@ -423,7 +424,7 @@ class Consumer {
 
   // O divided by the row sums, and LSE; both stored.
   __device__ __forceinline__ void finish() {
-    if (kPromotes && summed_ >= kAhead) {
+    if (kPromotes && summed_ > kAhead) {
       add_promoted();
       __syncwarp();  // all lanes have read their sums, O may lie there
     } else {

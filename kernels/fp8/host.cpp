@@ -416,13 +416,13 @@ Traffic traffic(const Problem& p, Tile tile) {
 // Of both ways to sum up.
 std::string choice(const Problem& p) {
   std::string text;
-  for (const auto& tile : kTiles) {
-    const Config& config = tile.config;
-    if (config.headdim != choose(p).headdim) continue;
-    text += (text.empty() ? "accum=" : "; accum=") +
-            std::string(config.promote_blocks > 0 ? "exact: " : "fast: ") +
-            std::to_string(config.block_m()) + " queries x " + std::to_string(config.block_n) +
-            " keys, " + std::string(tile.why);
+  Problem mode = p;
+  for (const std::string accum : {"fast", "exact"}) {
+    mode.options["accum"] = accum;
+    const auto& tile = kTiles[hopper::choose(kTiles, mode)];
+    if (!text.empty()) text += "; ";
+    text += "accum=" + accum + ": " + std::to_string(tile.config.block_m()) + " queries x " +
+            std::to_string(tile.config.block_n) + " keys, " + std::string(tile.why);
   }
   return text;
 }

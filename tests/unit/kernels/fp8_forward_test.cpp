@@ -11,12 +11,16 @@
 
 #include "common/two_level_memory.hpp"
 #include "core/fp8.hpp"
+#include "fp8/config.hpp"
 #include "fp8/host.hpp"
 #include "fp8/tensor_core.hpp"
 #include "verify/quantize.hpp"
 #include "verify/reference.hpp"
 
 namespace rooflash::fp8 {
+
+extern const Kernel kKernel;
+
 namespace {
 
 constexpr std::int64_t kSram = 227L << 10U;
@@ -315,6 +319,24 @@ TEST(Fp8Forward, CountedBytesEqualTheClosedForm) {
         }
       }
     }
+  }
+}
+
+// 96 keys a step, but where the last step would be emptier than 64 keys leave it.
+TEST(Fp8Tiles, StepsFitTheKeys) {
+  Problem p = problem(100, 512, 128);
+  p.dtype = DType::e4m3;
+  EXPECT_EQ(choose(p).block_n, 64);
+  EXPECT_EQ(kKernel.choice(p),
+            "accum=fast: 192 queries x 64 keys, 96 keys would leave more than a sixteenth of them "
+            "empty; accum=exact: 192 queries x 64 keys, 96 keys would leave more than a sixteenth "
+            "of them empty");
+  p.options["accum"] = "fast";
+  EXPECT_EQ(choose(p).block_n, 64);
+  EXPECT_EQ(choose(p).promote_blocks, 0);
+  for (const std::int64_t seqlen : {192, 576, 1024, 1100, 1 << 20}) {
+    p.seqlen_kv = seqlen;
+    EXPECT_EQ(choose(p).block_n, 96) << seqlen;
   }
 }
 
