@@ -55,7 +55,6 @@ LAB(d128_3x96_fast_lazy, Lazy, 128, 3, 96, 2, 4, 2, 4, 0);
 LAB(d128_3x96_exact_lazy, Lazy, 128, 3, 96, 2, 4, 2, 4, 8);
 LAB(d128_3x64_fast_lazy, Lazy, 128, 3, 64, 2, 4, 4, 4, 0);
 LAB(d128_3x64_exact_lazy, Lazy, 128, 3, 64, 2, 4, 4, 4, 12);
-LAB(d256_2x96_exact, Maximum, 256, 2, 96, 1, 2, 1, 2, 8);
 LAB(d256_2x96_fast_lazy, Lazy, 256, 2, 96, 1, 2, 1, 2, 0);
 LAB(d256_2x96_exact_lazy, Lazy, 256, 2, 96, 1, 2, 1, 2, 8);
 LAB(d256_2x64_fast_lazy, Lazy, 256, 2, 64, 1, 2, 2, 4, 0);
