@@ -36,7 +36,7 @@ __device__ __forceinline__ Range write_notes(const Arguments& args, const Smem<k
   return {all.begin, all.end};
 }
 
-// The scales of the tile's rows of Q, from memory to its notes: no one waits for them here.
+// The scales of the tile's rows of Q, on their way from memory to its notes: registers are short.
 template <Config kConfig>
 __device__ __forceinline__ void copy_query_scales(const Arguments& args, const Smem<kConfig>& smem,
                                                   int tile, const Place& place) {
@@ -49,6 +49,7 @@ __device__ __forceinline__ void copy_query_scales(const Arguments& args, const S
     ptx::cp_async_4(smem.q_scale(tile, warpgroup),
                     head + min(place.first_row / kWarpgroupRows + warpgroup, last));
   }
+  ptx::cp_async_commit();
 }
 
 template <Config kConfig>
@@ -99,8 +100,8 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
     const Range range = write_notes(args, smem, count, place);
     if (range.begin < range.end) load_keys(place, range.end - 1);
     wait_for_slot();
+    ptx::cp_async_wait<0>();
     const std::uint32_t full = smem.q_full(Slots::at(count));
-    ptx::cp_async_arrive(full);
     ptx::mbarrier_arrive_expect(full, kConfig.q_bytes());
 #pragma unroll 1
     for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
@@ -128,9 +129,7 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
   for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
     ptx::store_shared_16(smem.note(count, warpgroup), {-1, 0, 0, 0});
   }
-  for (int arrivals = 0; arrivals < 2; ++arrivals) {
-    ptx::mbarrier_arrive(smem.q_full(Slots::at(count)));
-  }
+  ptx::mbarrier_arrive(smem.q_full(Slots::at(count)));
   // Who transposes has read `blocks` for the last block, and waits for the next.
   const int last = values - 1;
   if (last >= 0) {

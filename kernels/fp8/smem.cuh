@@ -97,7 +97,7 @@ struct Smem {
   __device__ __forceinline__ void init() const {
     constexpr int kWarps = 4 * kConfig.consumers;
     for (int slot = 0; slot < kConfig.q_slots; ++slot) {
-      ptx::mbarrier_init(q_full(slot), 2);  // with that of Q's scales
+      ptx::mbarrier_init(q_full(slot), 1);
       ptx::mbarrier_init(q_empty(slot), kWarps);
     }
     for (int stage = 0; stage < kConfig.k_stages; ++stage) {

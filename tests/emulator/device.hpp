@@ -253,13 +253,11 @@ inline void mbarrier_init_fence() {}
 void mbarrier_arrive(std::uint32_t barrier);
 void mbarrier_arrive_expect(std::uint32_t barrier, std::uint32_t bytes);
 void mbarrier_wait(std::uint32_t barrier, std::uint32_t parity);
-// Copies are done at once.
-inline void cp_async_4(std::uint32_t target, const void* source) {
-  std::memcpy(machine::shared(target, 4), source, 4);
-}
-inline void cp_async_arrive(std::uint32_t barrier) {
-  mbarrier_arrive(barrier);
-}
+// Copies are done when they are waited for, not sooner.
+void cp_async_4(std::uint32_t target, const void* source);
+inline void cp_async_commit() {}
+template <int kPending>
+void cp_async_wait();
 
 // ---- clusters
 

@@ -24,7 +24,7 @@ std::int64_t parts_of(const Problem& p, const Config& config, std::int64_t split
   return splits == 0 ? splits_for(p, config) : splits;
 }
 
-// The Q tile, with CTAs in pairs that of both, and one stage of K and of V: the others only hide latency. S, P and O are in
+// The Q tile and one stage of K and of V: the others only hide latency. S, P and O are in
 // registers.
 std::int64_t needed_bytes(const Problem& p, const Config& config, Tile tile) {
   return (tile.block_q + 2 * tile.block_kv * config.stage_blocks) * config.headdim *
@@ -378,7 +378,7 @@ std::int64_t workspace_bytes(const Problem& p, const Config& config) {
 }
 
 Tile choose_tile(const Problem& p, const Config& config, std::int64_t sram_bytes) {
-  return fit_tile({config.cluster_rows(), config.block_n}, sram_bytes,
+  return fit_tile({config.block_m(), config.block_n}, sram_bytes,
                   [&](Tile tile) { return needed_bytes(p, config, tile); });
 }
 
@@ -453,7 +453,7 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_o
   forward.tensor_ops = scores * 4.0 * config.headdim;
   forward.exp_ops = scores;
   forward.fp32_ops = scores * fp32_ops;
-  forward.tiles = static_cast<double>(heads * query_tiles * splits * config.ctas());
+  forward.tiles = static_cast<double>(heads * query_tiles * splits);
   if (steps > 0) {
     forward.largest_tile =
         static_cast<double>(most_steps * query_tiles * splits) / static_cast<double>(steps);

@@ -32,10 +32,6 @@ __device__ __forceinline__ void cp_async_16_part(std::uint32_t target, const voi
 __device__ __forceinline__ void cp_async_4(std::uint32_t target, const void* source) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n" ::"r"(target), "l"(source) : "memory");
 }
-// One of the arrivals that the mbarrier expects, when this thread's copies so far are done (sm_90).
-__device__ __forceinline__ void cp_async_arrive(std::uint32_t barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n" ::"r"(barrier) : "memory");
-}
 
 __device__ __forceinline__ void cp_async_commit() {
   asm volatile("cp.async.commit_group;\n" ::: "memory");

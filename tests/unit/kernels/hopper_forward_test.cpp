@@ -410,34 +410,6 @@ TEST(HopperForward, WarpgroupsSkipBlocks) {
   EXPECT_EQ(t.stages[0].smem_bytes, 0);
 }
 
-// CTAs in pairs read K and V once for both, and the closed form says so to the byte.
-TEST(HopperForward, PairsReadKeysOnceForBothTiles) {
-  Config config{64, 2, 64, 1, 4, false};
-  Case c = random_case(DType::bf16, 500, 700, 1);
-  for (const MaskKind mask : {MaskKind::none, MaskKind::causal}) {
-    c.p.mask.kind = mask;
-    std::int64_t key_bytes[2];
-    for (const bool pair : {false, true}) {
-      config.pair = pair;
-      const Tile tile = choose_tile(c.p, config, kSram);
-      EXPECT_EQ(tile.block_q, pair ? 256 : 128);
-      TwoLevelMemory memory(kSram);
-      forward(c.p, {c.q.data(), c.k.data(), c.v.data(), c.o.data(), c.lse.data()}, tile, config,
-              Softmax(), memory);
-      c.expect_all();
-      const Traffic t = traffic(c.p, tile, config, 3);
-      EXPECT_EQ(memory.read_bytes(), t.read_bytes());
-      EXPECT_EQ(memory.write_bytes(), t.write_bytes());
-      EXPECT_EQ(t.stages[0].tiles, 4);
-      key_bytes[pair ? 1 : 0] = t.streams[1].read_bytes;
-    }
-    if (mask == MaskKind::none) {
-      EXPECT_EQ(key_bytes[0], 2 * key_bytes[1]);
-    }
-    EXPECT_LT(key_bytes[1], key_bytes[0]);
-  }
-}
-
 // Query tiles past the last key read their rows of Q and no key.
 TEST(HopperForward, EmptyRowsReadTheirQueriesAlone) {
   Problem p;
