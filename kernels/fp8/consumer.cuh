@@ -72,13 +72,10 @@ class Consumer {
   bool busy_ = false;          // the warpgroup's rows see keys
   unsigned summed_ = 0;        // blocks whose P V O and the promoted sums have taken in
   float lag_[2];               // what the promoted sums are still to be multiplied by
-  int scales_ = 0;             // of the head's first keys
-  float q_scale_log2_;         // Q's and softmax's
+  float scales_;               // a lane's; see load_scales
   int scaled_ = 0;             // blocks still to come, the one in work too, that have its scales
   float scale_log2_;           // of the block in work: Q's, K's and softmax's
   ScaleOfV v_scale_;           // and V's
-  float next_k_scale_;         // of the blocks before those
-  float next_v_log2_;
   Softmax softmax_;
   Accumulators<1, kBlockN> s_;
   Accumulators<1, kHeaddim> o_;
@@ -113,18 +110,14 @@ class Consumer {
     before_ = ptx::uniform(range.end) - (block_ + 1);
     if (busy_) {
       q_ = ptx::uniform(smem_.q(Slots::at(tile_), warpgroup()));
-      const ForwardArguments& p = args_.problem;
-      const int head_kv = place.head / (p.heads_q / p.heads_kv);
-      scales_ = (place.batch * p.heads_kv + head_kv) * ((p.seqlen_kv - 1) / kScaleKeys + 1);
-      q_scale_log2_ = p.scale_log2 * ptx::load_shared_float(smem_.q_scale(tile_, warpgroup()));
       scaled_ = 0;
-      load_scales(block_ / kScaleBlocks);
+      load_scales(place, block_ / kScaleBlocks);
     }
     return true;
   }
   __device__ __forceinline__ Place read_place() const {
     const int4 words = ptx::load_shared_int4(smem_.note(tile_, warpgroup()));
-    return {words.x, words.y, words.z};
+    return {words.x, words.y, words.z, words.w};
   }
   __device__ __forceinline__ Own read_own() const {
     const int4 words = ptx::load_shared_int4(smem_.note(tile_, warpgroup()) + 16);
@@ -140,10 +133,32 @@ class Consumer {
   __device__ __forceinline__ const Scales& scales() const {
     return args_.problem.tensors.scales;
   }
-  // Of scale block `at` of the head, as the next ones.
-  __device__ __forceinline__ void load_scales(int at) {
-    next_k_scale_ = scales().k[scales_ + at];
-    next_v_log2_ = scales().v_log2[scales_ + at];
+  // Each lane loads a scale, and hands it to all when it is used: what all lanes load alike is
+  // waited for at once, on its way to a uniform register. The first lanes have K's of the scale
+  // blocks that `at` is among, the next V's, then come that of the rows of Q and that of the head
+  // of V.
+  static constexpr int kHeld = 14;  // scale blocks
+  static constexpr int kLaneOfV = kHeld;
+  static constexpr int kLaneOfQuery = 2 * kHeld;
+  static constexpr int kLaneOfHead = 2 * kHeld + 1;
+  __device__ __forceinline__ void load_scales(const Place& place, int at) {
+    const ForwardArguments& p = args_.problem;
+    const int blocks = (p.seqlen_kv - 1) / kScaleKeys + 1;
+    const int q_blocks = (p.seqlen_q - 1) / kWarpgroupRows + 1;
+    const int own = at / kHeld * kHeld + lane() % kHeld;
+    const float* source = lane() < kLaneOfV ? scales().k : scales().v_log2;
+    int index = place.head_kv * blocks + min(own, blocks - 1);
+    if (lane() == kLaneOfQuery) {
+      source = scales().q;
+      index = (place.batch * p.heads_q + place.head) * q_blocks + place.first_row / kWarpgroupRows;
+    } else if (lane() > kLaneOfQuery) {
+      source = scales().v;
+      index = place.head_kv;
+    }
+    scales_ = source[index];
+  }
+  __device__ __forceinline__ float scale_of(int lane) const {
+    return __shfl_sync(0xFFFFFFFFU, scales_, lane);
   }
 
   // Passes over blocks that others work on. K goes back before V has come: the producer may wait
@@ -271,14 +286,14 @@ class Consumer {
     ptx::wgmma_commit();
   }
 
-  // Sets the scales of the block in work. Those that come next are asked for.
+  // Sets the scales of the block in work.
   __device__ __forceinline__ void follow_scales() {
     if (scaled_ == 0) {
-      scale_log2_ = q_scale_log2_ * next_k_scale_;
-      v_scale_ = ScaleOfV(next_v_log2_);
       const int at = block_ / kScaleBlocks;
+      if (at % kHeld == kHeld - 1) load_scales(read_place(), at);
+      scale_log2_ = args_.problem.scale_log2 * scale_of(kLaneOfQuery) * scale_of(at % kHeld);
+      v_scale_ = ScaleOfV(scale_of(kLaneOfV + at % kHeld));
       scaled_ = block_ - at * kScaleBlocks + 1;
-      if (at > 0) load_scales(at - 1);
     }
     --scaled_;
   }
@@ -433,8 +448,7 @@ class Consumer {
     const ForwardArguments& p = args_.problem;
     const Place place = read_place();
     const int head = place.batch * p.heads_q + place.head;
-    const int head_kv = place.batch * p.heads_kv + place.head / (p.heads_q / p.heads_kv);
-    const float v_scale = scales().v[head_kv];
+    const float v_scale = scale_of(kLaneOfHead);
     bool empty[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -454,7 +468,7 @@ class Consumer {
         o_.at[0][n][2 * r + 1] *= scale;
       }
     }
-    if (args_.v_mean != nullptr) add_mean(head_kv, empty);
+    if (args_.v_mean != nullptr) add_mean(place.head_kv, empty);
     const std::uint32_t staged = smem_.own(warpgroup(), warp());
 #pragma unroll
     for (int r = 0; r < 2; ++r) {

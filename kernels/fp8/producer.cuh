@@ -2,7 +2,6 @@
 // transpose V.
 #pragma once
 
-#include "common/ptx/cp_async.cuh"
 #include "common/ptx/mma.cuh"
 #include "common/ptx/shared.cuh"
 #include "common/ptx/special.cuh"
@@ -29,27 +28,11 @@ __device__ __forceinline__ Range write_notes(const Arguments& args, const Smem<k
       own = hopper::blocks_of<kConfig.block_n>(args, row, kWarpgroupRows);
     }
     if (own.begin >= own.end) own.begin = own.end = all.begin;
-    ptx::store_shared_16(smem.note(tile, warpgroup), {place.batch, place.head, row, 0});
+    ptx::store_shared_16(smem.note(tile, warpgroup), {place.batch, place.head, row, place.head_kv});
     ptx::store_shared_16(smem.note(tile, warpgroup) + 16,
                          {own.begin, own.end, own.whole_begin, own.whole_end});
   }
   return {all.begin, all.end};
-}
-
-// The scales of the tile's rows of Q, on their way from memory to its notes: registers are short.
-template <Config kConfig>
-__device__ __forceinline__ void copy_query_scales(const Arguments& args, const Smem<kConfig>& smem,
-                                                  int tile, const Place& place) {
-  const ForwardArguments& p = args.problem;
-  const int last = (p.seqlen_q - 1) / kWarpgroupRows;
-  const float* const head =
-      p.tensors.scales.q + (place.batch * p.heads_q + place.head) * (last + 1);
-#pragma unroll 1
-  for (int warpgroup = 0; warpgroup < kConfig.consumers; ++warpgroup) {
-    ptx::cp_async_4(smem.q_scale(tile, warpgroup),
-                    head + min(place.first_row / kWarpgroupRows + warpgroup, last));
-  }
-  ptx::cp_async_commit();
 }
 
 template <Config kConfig>
@@ -94,13 +77,13 @@ __device__ __forceinline__ void load(const Arguments& args, const Smem<kConfig>&
 #pragma unroll 1
   for (; tile < static_cast<unsigned>(args.schedule.tiles()); ++count) {
     const hopper::Work work = args.schedule.work(static_cast<int>(tile));
-    const Place place{work.head / p.heads_q, work.head % p.heads_q,
-                      work.query_block * kConfig.block_m()};
-    copy_query_scales(args, smem, count, place);
+    const int batch = work.head / p.heads_q;
+    const int head = work.head % p.heads_q;
+    const Place place{batch, head, work.query_block * kConfig.block_m(),
+                      batch * p.heads_kv + head / (p.heads_q / p.heads_kv)};
     const Range range = write_notes(args, smem, count, place);
     if (range.begin < range.end) load_keys(place, range.end - 1);
     wait_for_slot();
-    ptx::cp_async_wait<0>();
     const std::uint32_t full = smem.q_full(Slots::at(count));
     ptx::mbarrier_arrive_expect(full, kConfig.q_bytes());
 #pragma unroll 1

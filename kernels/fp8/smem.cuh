@@ -9,11 +9,18 @@
 namespace rooflash::fp8 {
 
 using hopper::Own;
-using hopper::Place;
 using hopper::Range;
 using hopper::Ring;
 
 inline constexpr int kTransposingWarps = 3;
+
+// What is noted on a query tile.
+struct Place {
+  int batch;  // below 0: no tile is left
+  int head;   // of Q
+  int first_row;
+  int head_kv;  // over the whole batch
+};
 
 // Addresses of everything in shared memory.
 template <Config kConfig>
@@ -72,26 +79,21 @@ struct Smem {
       2 * (kConfig.q_slots + kConfig.k_stages + kConfig.loaded_stages + kConfig.v_stages);
   // How many blocks of V there are to transpose, once that is known; before, -1.
   __device__ __forceinline__ std::uint32_t blocks() const { return barrier(kBarriers); }
-  // The notes on the CTA's query tile number `tile`: one for all, the scales of each warpgroup's
-  // rows of Q, then a note for each.
+  // The notes on the CTA's query tile number `tile`: one for all, then one for each warpgroup.
   __device__ __forceinline__ std::uint32_t note(int tile) const {
-    return barrier(kBarriers + 2) + static_cast<std::uint32_t>(tile % kNotes * kTileNoteBytes);
-  }
-  __device__ __forceinline__ std::uint32_t q_scale(int tile, int warpgroup) const {
-    return note(tile) + static_cast<std::uint32_t>(16 + warpgroup * 4);
+    return barrier(kBarriers + 2) +
+           static_cast<std::uint32_t>(tile % kNotes * (16 + kConfig.consumers * kNoteBytes));
   }
   __device__ __forceinline__ std::uint32_t note(int tile, int warpgroup) const {
-    return note(tile) + static_cast<std::uint32_t>(32 + warpgroup * kNoteBytes);
+    return note(tile) + static_cast<std::uint32_t>(16 + warpgroup * kNoteBytes);
   }
   // That are kept. When a note is written the tile 1 + q_slots before it has given up its Q, so
   // that only tiles from there on are read about.
   static constexpr int kNotes = 4;
   static constexpr int kNoteBytes = 32;
-  static constexpr int kTileNoteBytes = 32 + kConfig.consumers * kNoteBytes;
   static_assert(kConfig.q_slots + 2 <= kNotes);
   static_assert(kBarriers % 2 == 0, "notes begin at a multiple of 16 bytes");
-  static_assert(kConfig.consumers <= 4, "their scales of Q take 16 bytes");
-  static_assert(8 * (kBarriers + 2) + kNotes * kTileNoteBytes <= 1024);
+  static_assert(8 * (kBarriers + 2) + kNotes * (16 + kConfig.consumers * kNoteBytes) <= 1024);
   static_assert(kConfig.smem_bytes() <= 227 * 1024, "what a block may use on sm_90");
 
   __device__ __forceinline__ void init() const {

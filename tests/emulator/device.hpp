@@ -188,9 +188,6 @@ inline int4 load_shared_int4(std::uint32_t address) {
 inline std::uint32_t load_shared_4(std::uint32_t address) {
   return load<std::uint32_t>(address);
 }
-inline float load_shared_float(std::uint32_t address) {
-  return load<float>(address);
-}
 inline void store_shared_16(std::uint32_t address, int4 value) {
   store(address, value);
 }
@@ -253,11 +250,6 @@ inline void mbarrier_init_fence() {}
 void mbarrier_arrive(std::uint32_t barrier);
 void mbarrier_arrive_expect(std::uint32_t barrier, std::uint32_t bytes);
 void mbarrier_wait(std::uint32_t barrier, std::uint32_t parity);
-// Copies are done when they are waited for, not sooner.
-void cp_async_4(std::uint32_t target, const void* source);
-inline void cp_async_commit() {}
-template <int kPending>
-void cp_async_wait();
 
 // ---- clusters
 

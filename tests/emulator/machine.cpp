@@ -80,8 +80,6 @@ struct Fiber {
   std::vector<Product> open;
   std::deque<std::vector<Product>> groups;
   std::vector<Copy> stores;
-  std::vector<std::pair<std::uint32_t, std::array<char, 4>>>
-      copies;  // of cp.async, to shared memory
 
   bool ready() const { return !done && (phase == nullptr || *phase % 2 != parity); }
 };
@@ -159,7 +157,6 @@ void run_fiber() {
   try {
     (*kernel_of_block)();
     if (!current->stores.empty()) fail("a thread ends before its stores have");
-    if (!current->copies.empty()) fail("a thread ends before its copies");
     if (!current->groups.empty() || !current->open.empty()) {
       fail("a thread ends before its products have");
     }
@@ -199,7 +196,6 @@ void run_fiber() {
   fiber.open.clear();
   fiber.groups.clear();
   fiber.stores.clear();
-  fiber.copies.clear();
 }
 
 std::string who_waits() {
@@ -638,16 +634,6 @@ void mbarrier_arrive_expect(std::uint32_t barrier, std::uint32_t bytes) {
 }
 void mbarrier_wait(std::uint32_t barrier, std::uint32_t parity) {
   wait_while(&barrier_at(barrier).phase, parity, "barrier", barrier);
-}
-
-void cp_async_4(std::uint32_t target, const void* source) {
-  auto& copy = current->copies.emplace_back(target, std::array<char, 4>{});
-  std::memcpy(copy.second.data(), source, copy.second.size());
-}
-template <>
-void cp_async_wait<0>() {
-  for (const auto& [target, bytes] : current->copies) store(target, bytes);
-  current->copies.clear();
 }
 
 int cluster_rank() {

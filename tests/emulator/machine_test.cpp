@@ -79,13 +79,6 @@ TEST(Machine, SeesMisalignedAddresses) {
   });
 }
 
-TEST(Machine, SeesCopiesThatNobodyWaitsFor) {
-  expect_fault("before its copies", [](std::uint32_t base) {
-    const float value = 1;
-    if (first()) ptx::cp_async_4(base, &value);
-  });
-}
-
 TEST(Machine, SeesThreadsThatDoNotMeet) {
   expect_fault("meets", [](std::uint32_t) {
     if (first()) {

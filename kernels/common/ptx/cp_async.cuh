@@ -1,4 +1,4 @@
-// cp.async: small copies from global to shared memory that bypass registers (sm_80 and up).
+// cp.async: 16-byte copies from global to shared memory that bypass registers (sm_80 and up).
 // PTX ISA, "Data Movement and Conversion Instructions: cp.async".
 #pragma once
 
@@ -26,11 +26,6 @@ __device__ __forceinline__ void cp_async_16_part(std::uint32_t target, const voi
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(target), "l"(source),
                "r"(bytes)
                : "memory");
-}
-
-// Copies 4 bytes.
-__device__ __forceinline__ void cp_async_4(std::uint32_t target, const void* source) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n" ::"r"(target), "l"(source) : "memory");
 }
 
 __device__ __forceinline__ void cp_async_commit() {

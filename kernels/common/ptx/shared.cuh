@@ -60,8 +60,5 @@ __device__ __forceinline__ std::uint32_t load_shared_4(std::uint32_t address) {
   asm volatile("ld.volatile.shared.u32 %0, [%1];\n" : "=r"(value) : "r"(address));
   return value;
 }
-__device__ __forceinline__ float load_shared_float(std::uint32_t address) {
-  return __uint_as_float(load_shared_4(address));
-}
 
 }  // namespace rooflash::ptx
