@@ -433,7 +433,7 @@ extern const Kernel kKernel;
 const Kernel kKernel = {
     .name = "fp8",
     .summary =
-        "FlashAttention-3's FP8: e4m3 inputs, sums in fp32 (exact) or in the tensor cores (fast)",
+        "FlashAttention-3's FP8: e4m3 inputs, sums promoted (exact) or left to tensor cores (fast)",
     .source = "arXiv 2407.08608, section 3.3",
     .variants = kVariants,
     .options = kFp8Options,

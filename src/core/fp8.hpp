@@ -28,8 +28,7 @@ struct Fp8Modes {
   // Q and K are multiplied by a random orthogonal matrix before they are quantised, which leaves
   // the scores and spreads outliers (hadamard=on|off).
   bool hadamard = false;
-  // Products are summed up in fp32, and not only by the tensor cores, which keep fewer bits
-  // (accum=exact|fast).
+  // Sums are kept beside the tensor cores', which hold fewer bits (accum=exact|fast).
   bool exact_accumulation = true;
   bool operator==(const Fp8Modes&) const = default;
 };
