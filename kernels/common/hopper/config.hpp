@@ -32,7 +32,8 @@ struct Config {
   // them. How many heads, packed_heads in schedule.hpp says.
   bool split = false;
   // Clusters of two CTAs take pairs of query tiles of a head. Each CTA loads half of the keys for
-  // both, so that L2 reads K and V half as often; what comes to an SM is the same. Not with `split`.
+  // both, so that L2 reads K and V half as often; what comes to an SM is the same. Not with
+  // `split`.
   bool pair = false;
 
   constexpr int ctas() const { return pair ? 2 : 1; }  // of a cluster

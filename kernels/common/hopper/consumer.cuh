@@ -155,12 +155,12 @@ class Consumer {
   const Arguments& args_;
   const Smem<kConfig>& smem_;
   const std::uint64_t k_, v_;  // descriptors of the first stages
-  int tile_ = 0;       // number of the query tile
-  int block_ = 0;      // of keys, whose scores come next or are in work
-  int uses_ = 0;       // of stages that are done with, K and V
-  std::uint32_t q_;    // where the warpgroup's rows of Q begin
-  int before_ = 0;     // stages of the tile that come before the warpgroup's own
-  bool busy_ = false;  // the warpgroup's rows see keys
+  int tile_ = 0;               // number of the query tile
+  int block_ = 0;              // of keys, whose scores come next or are in work
+  int uses_ = 0;               // of stages that are done with, K and V
+  std::uint32_t q_;            // where the warpgroup's rows of Q begin
+  int before_ = 0;             // stages of the tile that come before the warpgroup's own
+  bool busy_ = false;          // the warpgroup's rows see keys
   Softmax softmax_;
   Accumulators<1, kBlockN> s_;
   Accumulators<1, kConfig.headdim> o_;

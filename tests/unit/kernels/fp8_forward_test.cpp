@@ -328,9 +328,8 @@ TEST(Fp8Tiles, StepsFitTheKeys) {
   p.dtype = DType::e4m3;
   EXPECT_EQ(choose(p).block_n, 64);
   EXPECT_EQ(kKernel.choice(p),
-            "accum=fast: 192 queries x 64 keys, 96 keys would leave more than a sixteenth of them "
-            "empty; accum=exact: 192 queries x 64 keys, 96 keys would leave more than a sixteenth "
-            "of them empty");
+            "accum=fast: 192 queries x 64 keys, 96 a step would leave over a sixteenth empty; "
+            "accum=exact: 192 queries x 64 keys, 96 a step would leave over a sixteenth empty");
   p.options["accum"] = "fast";
   EXPECT_EQ(choose(p).block_n, 64);
   EXPECT_EQ(choose(p).promote_blocks, 0);
