@@ -23,9 +23,9 @@ struct Config {
   int k_stages;
   int loaded_stages;
   int v_stages;
-  // Blocks after which what the tensor cores have summed goes to sums beside them; 0: never. They
-  // drop what lies more than about 13 bits below a sum, so sums over many keys of a V whose mean is
-  // not 0 come out too small.
+  // Blocks after which what the tensor cores have summed goes to sums beside them, the first time
+  // after half as many: an even number, or 0 for never. Tensor cores drop what lies more than about
+  // 13 bits below a sum, so sums over many keys of a V whose mean is not 0 come out too small.
   int promote_blocks;
 
   constexpr int block_m() const { return kWarpgroupRows * consumers; }
