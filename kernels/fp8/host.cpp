@@ -24,8 +24,16 @@ constexpr int kPlaceLog2 = 3;
 constexpr float kLagLog2 = 4.75F;
 constexpr float kLargestWeight = 448;
 constexpr std::int64_t kWarpRows = 16;
-// Of a score: scaling, sum, a conversion that takes two slots.
+// Of a score: scaling, sum, a conversion that takes two slots. Beside products they and the
+// exponentials take longer, by about a third of the products' own time, here in operations for each
+// channel. Set on h200-fp8.json.
 constexpr double kFp32Ops = 3.5;
+constexpr double kBesideProducts = 0.022;
+// Of a value of O that is promoted: twice taken apart, added, taken ahead, rounded, taken off.
+constexpr double kPromotionOps = 5.5;
+// Of memory, that a tile's beginning and end take as long as: first weights, division and store,
+// which all warpgroups are at together.
+constexpr double kLatencies = 3;
 
 // Rows of `most` from `first` on that exist.
 std::int64_t existing(std::int64_t first, std::int64_t most, std::int64_t seqlen) {
@@ -381,12 +389,16 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config) {
   stage.sm_l2_bytes = static_cast<double>(result.read_bytes() + result.write_bytes());
   stage.tensor_ops = scores * 4.0 * config.headdim;
   stage.exp_ops = scores;
-  stage.fp32_ops = scores * kFp32Ops;
+  stage.fp32_ops = scores * (kFp32Ops + kBesideProducts * config.headdim);
+  if (config.promote_blocks > 0) {
+    stage.fp32_ops +=
+        scores * kPromotionOps * config.headdim / (config.promote_blocks * config.block_n);
+  }
   stage.tiles = static_cast<double>(heads * query_tiles);
   if (steps > 0) {
     stage.largest_tile = static_cast<double>(most_steps * query_tiles) / static_cast<double>(steps);
   }
-  stage.latencies = 1;
+  stage.latencies = kLatencies;
   stage.path = TensorPath::wgmma;
   result.stages = {stage};
   return result;
