@@ -136,7 +136,13 @@ class RowCheck {
     if (row_.quantize_us.has_value() != row_.time_with_quantize_us.has_value()) {
       fail("time_with_quantize_us", "goes with quantize_us, and one of the two is missing");
     }
-    if (!row_.quantize_us) return;
+    if (!row_.quantize_us) {
+      if (row_.status == Status::ok && row_.problem.dtype == DType::e4m3 &&
+          !row_.missing.contains("quantize_us")) {
+        fail("quantize_us", "an ok e4m3 row without it, and missing gives no reason");
+      }
+      return;
+    }
     if (!row_.time_us) fail("quantize_us", "on a row without a time");
     check_time(*row_.quantize_us, "quantize_us");
     if (row_.quantize_us->l2 != row_.time_us->l2 ||

@@ -160,6 +160,17 @@ TEST(RecordJson, QuantisingThatContradictsItselfIsRefused) {
             "row.time_with_quantize_us: is not the sum of the two medians");
   EXPECT_EQ(fault([](Row& row) { row.quantize_us.reset(); }),
             "row.time_with_quantize_us: goes with quantize_us, and one of the two is missing");
+  const auto untimed = [](Row& row) {
+    row.quantize_us.reset();
+    row.time_with_quantize_us.reset();
+  };
+  EXPECT_EQ(fault(untimed),
+            "row.quantize_us: an ok e4m3 row without it, and missing gives no reason");
+  EXPECT_EQ(fault([&](Row& row) {
+              untimed(row);
+              row.missing["quantize_us"] = "quantising was not timed";
+            }),
+            "");
   EXPECT_EQ(fault([](Row& row) { row.quantize_us->median = 3.5; }),
             "row.quantize_us.median: is not that of the samples");
   EXPECT_EQ(fault([](Row& row) { row.saturated_elements = -1; }),
