@@ -175,6 +175,34 @@ TEST(EmulatedFp8, FamilyHeaddim256Exact) {
   check_family<7>();
 }
 
+// More scale blocks than lanes hold at a time, each unlike its neighbours.
+template <std::size_t kTile>
+void check_scales() {
+  Problem p;
+  p.dtype = DType::e4m3;
+  p.batch = 1;
+  p.heads_q = 2;
+  p.heads_kv = 1;
+  p.seqlen_q = 70;
+  p.seqlen_kv = 3000;
+  p.headdim = p.headdim_v = kTiles[kTile].config.headdim;
+  for (const Mask& mask : {Mask{}, kCausal}) {
+    p.mask = mask;
+    check<kTiles[kTile].config, LazyReference>(p, 1, [](HostCase& c) {
+      for (std::size_t i = 0; i < c.k_scale.size(); ++i) {
+        c.k_scale[i] *= 0.5F + 0.3F * static_cast<float>(i * 7 % 5);
+        c.v_log2[i] = -static_cast<float>(i % 3);
+      }
+      c.q_scale[1] *= 2;
+      c.q_scale[2] *= 0.5F;
+    });
+  }
+}
+TEST(EmulatedFp8, FollowsTheScalesOfManyKeys) {
+  check_scales<1>();
+  check_scales<5>();
+}
+
 // V's mean is added to O of rows that see a key, and to no others.
 TEST(EmulatedFp8, AddsTheMeanOfV) {
   constexpr Config kConfig{64, 4, 64, 2, 4, 4, 4, 0};
