@@ -46,7 +46,7 @@ constexpr std::size_t choose(const Tiles& tiles, const Problem& p) {
 inline constexpr std::string_view kWhyPair = "two CTAs share K and V";
 inline bool pairs_pay(const Problem& p) {
   constexpr std::int64_t kLeastKeys = 1024;
-  constexpr std::int64_t kPairRows = 4 * kWarpgroupRows;
+  constexpr std::int64_t kPairRows = 4 * std::int64_t{kWarpgroupRows};
   const auto seen = [&](std::int64_t query) {
     const KeyRange keys = visible_keys(p, query);
     return std::max<std::int64_t>(keys.end - keys.begin, 0);
