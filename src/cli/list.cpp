@@ -100,7 +100,7 @@ std::string choices_text(const Kernel& kernel) {
     for (const auto& [from, tile] : runs) {
       const std::string length =
           runs.size() == 1 ? "" : fmt::format(", length from {}", format_count(from));
-      text += fmt::format("    {:<14} {}\n", shape + length, tile);
+      text += fmt::format("    {:<14} {}\n", shape + length + ":", tile);
     }
   };
   for (const int headdim : headdims) {
