@@ -86,6 +86,19 @@ struct Shape {
   Edit edit = {};
 };
 
+Problem problem_of(const Shape& shape, std::int64_t headdim) {
+  Problem p;
+  p.dtype = DType::e4m3;
+  p.batch = shape.batch;
+  p.seqlen_q = shape.seqlen_q;
+  p.seqlen_kv = shape.seqlen_kv;
+  p.heads_q = shape.heads_q;
+  p.heads_kv = shape.heads_kv;
+  p.headdim = p.headdim_v = headdim - shape.less;
+  p.mask = shape.mask;
+  return p;
+}
+
 template <Config kConfig, class Softmax>
 void check_tile() {
   const std::vector<Shape> shapes = {
@@ -108,15 +121,7 @@ void check_tile() {
   };
   int number = 0;
   for (const Shape& shape : shapes) {
-    Problem p;
-    p.dtype = DType::e4m3;
-    p.batch = shape.batch;
-    p.seqlen_q = shape.seqlen_q;
-    p.seqlen_kv = shape.seqlen_kv;
-    p.heads_q = shape.heads_q;
-    p.heads_kv = shape.heads_kv;
-    p.headdim = p.headdim_v = kConfig.headdim - shape.less;
-    p.mask = shape.mask;
+    const Problem p = problem_of(shape, kConfig.headdim);
     // Many tiles of a CTA where keys are asked for again after they might have been given back.
     check<kConfig, Softmax>(p, shape.edit ? 1 : 1 + number++ % 2, shape.edit);
   }
@@ -178,17 +183,10 @@ TEST(EmulatedFp8, FamilyHeaddim256Exact) {
 // More scale blocks than lanes hold at a time, each unlike its neighbours.
 template <std::size_t kTile>
 void check_scales() {
-  Problem p;
-  p.dtype = DType::e4m3;
-  p.batch = 1;
-  p.heads_q = 2;
-  p.heads_kv = 1;
-  p.seqlen_q = 70;
-  p.seqlen_kv = 3000;
-  p.headdim = p.headdim_v = kTiles[kTile].config.headdim;
+  constexpr Config kConfig = kTiles[kTile].config;
   for (const Mask& mask : {Mask{}, kCausal}) {
-    p.mask = mask;
-    check<kTiles[kTile].config, LazyReference>(p, 1, [](HostCase& c) {
+    const Problem p = problem_of({1, 70, 3000, 2, 1, mask}, kConfig.headdim);
+    check<kConfig, LazyReference>(p, 1, [](HostCase& c) {
       for (std::size_t i = 0; i < c.k_scale.size(); ++i) {
         c.k_scale[i] *= 0.5F + 0.3F * static_cast<float>(i * 7 % 5);
         c.v_log2[i] = -static_cast<float>(i % 3);
@@ -206,15 +204,7 @@ TEST(EmulatedFp8, FollowsTheScalesOfManyKeys) {
 // V's mean is added to O of rows that see a key, and to no others.
 TEST(EmulatedFp8, AddsTheMeanOfV) {
   constexpr Config kConfig{64, 4, 64, 2, 4, 4, 4, 0};
-  Problem p;
-  p.dtype = DType::e4m3;
-  p.batch = 2;
-  p.seqlen_q = 100;
-  p.seqlen_kv = 70;
-  p.heads_q = 4;
-  p.heads_kv = 2;
-  p.headdim = p.headdim_v = 48;
-  p.mask = kCausal;
+  const Problem p = problem_of({2, 100, 70, 4, 2, kCausal, 16}, kConfig.headdim);
   HostCase c = make_host_case(p, kSeed);
   const auto q = on_device(c.q);
   const auto k = on_device(c.k);

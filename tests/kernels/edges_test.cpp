@@ -1,11 +1,9 @@
 // Every forward kernel against the fp64 reference of the CPU, where tiled kernels go wrong first:
 // lengths beside tile edges, padded head dims, grouped heads, rows that see no key.
 #include <algorithm>
-#include <string>
 
 #include "device_case.hpp"
 #include "harness.hpp"
-#include "verify/gpu_verify.hpp"
 
 namespace rooflash {
 namespace {
@@ -279,34 +277,6 @@ TEST_P(Kernels, SmallRaceManyTilesEach) {
         EXPECT_TRUE(passed(verify_on_host(p, host.tensors(), 800, kSeed)));
       }
     }
-  }
-}
-
-// Tiles and keys enough for CTAs in pairs, where the kernel has these, on few SMs.
-TEST_P(Kernels, SmallRacePairsOfTiles) {
-  constexpr int kSmCount = 6;
-  const KernelVariant& kernel = GetParam();
-  Problem p = kernel.problem();
-  p.heads_q = 66;
-  p.heads_kv = 33;
-  p.seqlen_q = 256;
-  p.seqlen_kv = 1300;
-  const auto choice = kernel.kernel->choice;
-  if (choice == nullptr || choice(p).find("pairs") == std::string::npos) {
-    GTEST_SKIP() << "no pairs of CTAs";
-  }
-  for (const Mask& mask :
-       {Mask{}, Mask{MaskKind::causal}, Mask{MaskKind::window, Align::bottom_right, 1100, 0}}) {
-    p.mask = mask;
-    SCOPED_TRACE(case_id(kernel.kernel->name, p));
-    EXPECT_NE(choice(p).find("pairs"), std::string::npos);
-    DeviceCase device(kernel.kernel, p, kSmCount);
-    device.make_inputs(kSeed);
-    device.run(0xFF);
-    const std::vector<std::byte> first = device.output_bytes();
-    device.run(0x7F);
-    EXPECT_TRUE(first == device.output_bytes()) << "two runs differ";
-    EXPECT_TRUE(passed(verify_on_gpu(p, kSeed, device.tensors(), gpu().stream)));
   }
 }
 

@@ -1,4 +1,7 @@
 // Every forward kernel at sizes that fill the GPU, and on every input distribution.
+#include <optional>
+#include <string>
+
 #include "device_case.hpp"
 #include "harness.hpp"
 #include "verify/gpu_verify.hpp"
@@ -7,9 +10,10 @@ namespace rooflash {
 namespace {
 
 // Judged on sampled rows by the GPU's reference, then run once more for the same bits.
-void expect_reference_on_gpu(const KernelVariant& kernel, const Problem& p) {
+void expect_reference_on_gpu(const KernelVariant& kernel, const Problem& p,
+                             std::optional<int> sm_count = {}) {
   SCOPED_TRACE(case_id(kernel.kernel->name, p));
-  DeviceCase device(kernel.kernel, p);
+  DeviceCase device(kernel.kernel, p, sm_count);
   device.make_inputs(kSeed);
   device.run(0xFF);
   EXPECT_TRUE(passed(verify_on_gpu(p, kSeed, device.tensors(), gpu().stream)));
@@ -30,6 +34,24 @@ TEST_P(Kernels, LongSequences) {
       p.mask = mask;
       expect_reference_on_gpu(kernel, p);
     }
+  }
+}
+
+// Tiles and keys enough for CTAs in pairs, where the kernel has these, on few SMs.
+TEST_P(Kernels, SmallRacePairsOfTiles) {
+  constexpr int kSmCount = 6;
+  const KernelVariant& kernel = GetParam();
+  Problem p = with_shape(kernel.problem(), {1, 66, 33, 256, 1300});
+  const auto choice = kernel.kernel->choice;
+  const auto in_pairs = [&] {
+    return choice != nullptr && choice(p).find("pairs") != std::string::npos;
+  };
+  if (!in_pairs()) GTEST_SKIP() << "no pairs of CTAs";
+  for (const Mask& mask :
+       {Mask{}, Mask{MaskKind::causal}, Mask{MaskKind::window, Align::bottom_right, 1100, 0}}) {
+    p.mask = mask;
+    EXPECT_TRUE(in_pairs());
+    expect_reference_on_gpu(kernel, p, kSmCount);
   }
 }
 

@@ -26,10 +26,14 @@ namespace {
 constexpr std::int64_t kSram = 227L << 10U;
 constexpr std::uint64_t kSeed = 7;
 
-// Head dim, warpgroups, keys a step, then what the CPU does not see, and blocks between promotions.
+// The family's tile, for many keys.
 Config config_of(std::int64_t headdim, bool exact) {
-  if (headdim <= 64) return {64, 4, 64, 1, 2, 2, 2, exact ? 12 : 0};
-  return {128, 3, 96, 1, 2, 2, 2, exact ? 8 : 0};
+  Problem p;
+  p.dtype = DType::e4m3;
+  p.headdim = p.headdim_v = headdim;
+  p.seqlen_kv = 1 << 20;
+  if (!exact) p.options["accum"] = "fast";
+  return choose(p);
 }
 
 Problem problem(std::int64_t seqlen_q, std::int64_t seqlen_kv, std::int64_t headdim = 64) {
@@ -247,7 +251,7 @@ TEST(Fp8Forward, SmallTilesTakeTheScalesOfTheirRows) {
 }
 
 // Promoted sums cure what the tensor cores' sums lose, and the judge sees the difference. 512 keys
-// are the most before a first promotion that has gone far, 1,056 end just before one.
+// end soon after the first promotion, 1,056 just before the second.
 TEST(Fp8Forward, AddsUpExactlyWhereItIsAskedTo) {
   for (const std::int64_t headdim : {64, 128}) {
     for (const std::int64_t seqlen_kv : {512, 1056, 4096, 16384}) {
@@ -320,6 +324,18 @@ TEST(Fp8Forward, CountedBytesEqualTheClosedForm) {
       }
     }
   }
+}
+
+// The model counts promotions, which are exact sums' alone.
+TEST(Fp8Forward, PromotionsAreCounted) {
+  const Problem p = problem(192, 1920, 128);
+  const Config exact = config_of(128, true);
+  const Config fast = config_of(128, false);
+  const auto fp32_ops = [&](const Config& config) {
+    return traffic(p, choose_tile(p, config, kSram), config).stages[0].fp32_ops;
+  };
+  const double values = 192.0 * 128 * (1920.0 / (exact.promote_blocks * exact.block_n));
+  EXPECT_NEAR(fp32_ops(exact) - fp32_ops(fast), 5.5 * values, 1);
 }
 
 // 96 keys a step, but where the last step would be emptier than 64 keys leave it.
