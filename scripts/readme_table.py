@@ -325,18 +325,15 @@ def rivals(_, record, __):
     """Kernels of one shape beside cuDNN in bf16, whatever their own type."""
     shapes = {}
     for values in medians(record).values():
-        row = values[3]
-        options = options_of(row, ",")
-        name = f"`{row['kernel']}`" + (f", {options}" if options else "")
-        shapes.setdefault(problem_order(row), {})[name] = values
+        shapes.setdefault(problem_order(values[3]), {})[kernel_of(values[3])] = values
     lines = []
     for _, kernels in sorted(shapes.items()):
         for name, (time_us, _, mhz, row) in sorted(kernels.items()):
             problem = row["problem"]
             mask = "full" if problem["mask"] == "none" else problem["mask"]
             energy = row.get("energy")
-            lines.append([f"d {problem['headdim']} {mask}, {problem['seqlen_q']:,}", name,
-                          f"{row['derived']['tflops']:.0f} ({kernels['`cudnn`'][0] / time_us:.2f})", f"{mhz:,.0f}",
+            lines.append([f"d {problem['headdim']} {mask}, {problem['seqlen_q']:,}", f"`{name}`",
+                          f"{row['derived']['tflops']:.0f} ({kernels['cudnn'][0] / time_us:.2f})", f"{mhz:,.0f}",
                           f"{row['power_w']:.0f}", f"{energy['pj_per_flop']:.3f}" if energy else "null"])
     return table(["shape", "kernel", "TFLOPS (cuDNN's time over its)", "SM clock, MHz", "W", "pJ / FLOP"], lines)
 
