@@ -472,8 +472,8 @@ std::string describe(const Problem& p, const CompiledTile& tile) {
   std::string text = std::to_string(config.block_m()) + " queries x " +
                      std::to_string(config.block_n) + " keys, " + std::to_string(config.stages) +
                      " stages";
-  if (config.pair) text += ", CTAs in pairs";
   if (config.stage_blocks > 1) text += " of " + std::to_string(config.stage_blocks) + " blocks";
+  if (config.pair) text += ", CTAs in pairs";
   if (config.split) {
     text += ", keys in parts: " + std::to_string(splits_for(p, config)) +
             ", heads in a tile: " + std::to_string(packed_heads(p, config));

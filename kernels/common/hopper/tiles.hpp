@@ -42,7 +42,7 @@ constexpr std::size_t choose(const Tiles& tiles, const Problem& p) {
 
 // Whether query tiles in pairs of CTAs are faster at head dim 256. They wait for one another, most
 // where tiles end, so that keys must be many; and a pair's rows are to be there, but for a
-// sixteenth. On an H200 pairs gain 2 to 4 % of a lasting load there, and lose at smaller head dims.
+// sixteenth. On an H200 pairs gain 2 to 6 % of a lasting load there, and lose at smaller head dims.
 inline constexpr std::string_view kWhyPair = "two CTAs share K and V";
 inline bool pairs_pay(const Problem& p) {
   constexpr std::int64_t kLeastKeys = 1024;
