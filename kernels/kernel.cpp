@@ -39,7 +39,9 @@ std::vector<std::string> distinct(const Kernel& kernel, Field field) {
 Scales place_scales(const Problem& p, const float* memory) {
   if (scale_elements(p) == 0) return {};
   Scales scales;
-  scales.q = memory;
+  const std::int64_t means = v_mean_elements(p);
+  scales.v_mean = means > 0 ? memory : nullptr;
+  scales.q = memory + means;
   scales.k = scales.q + p.batch * p.heads_q * q_scale_blocks(p);
   scales.v_log2 = scales.k + p.batch * p.heads_kv * kv_scale_blocks(p);
   scales.v = scales.v_log2 + p.batch * p.heads_kv * kv_scale_blocks(p);

@@ -27,9 +27,10 @@ struct Scales {
   const float* k = nullptr;       // [batch, heads_kv, kv_scale_blocks]
   const float* v = nullptr;       // [batch, heads_kv]
   const float* v_log2 = nullptr;  // [batch, heads_kv, kv_scale_blocks], whole numbers, at most 0
+  const float* v_mean = nullptr;  // [batch, heads_kv, headdim_v]; null where V is not smoothed
 };
 
-// In one buffer of scale_elements(problem) floats; none where there are no elements.
+// In one buffer of scale_elements(problem) floats, v_mean first; none where there are no elements.
 Scales place_scales(const Problem& problem, const float* memory);
 
 // Device pointers of one case. Shapes as in core/problem.hpp.

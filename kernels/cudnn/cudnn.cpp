@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 #include <cudnn_frontend.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -23,8 +24,17 @@ namespace rooflash::cudnn {
 namespace {
 
 namespace fe = cudnn_frontend;
+using TensorPointer = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kLse };
+enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kLse, kScaleQ, kScaleK, kScalars };
+
+// What cuDNN's FP8 node asks for besides the scales of Q and K, one after another in device memory
+// and from kScalars on. O is left in units of V's scale (core/fp8.hpp), so that this is no matter
+// to the node. Its weights are at most 1 and become at most 2^8, which e4m3 holds.
+constexpr float kWeightScale = 256;
+constexpr float kScalarValues[] = {1, 1 / kWeightScale, kWeightScale, 1, 0,
+                                   0};    // of V; of weights back, there; of O; two maxima
+constexpr std::size_t kScalarBytes = 16;  // each, for its alignment
 
 // What cuDNN said, on one line.
 std::string words(std::string text) {
@@ -74,10 +84,8 @@ cudnnHandle_t handle() {
 }
 
 // One tensor [batch, heads, seqlen, width] as it lies in memory, heads inside.
-std::shared_ptr<fe::graph::Tensor_attributes> tensor(fe::graph::Graph& graph, Uid uid,
-                                                     const char* name, const Problem& p,
-                                                     std::int64_t heads, std::int64_t seqlen,
-                                                     std::int64_t width) {
+TensorPointer tensor(fe::graph::Graph& graph, Uid uid, const char* name, const Problem& p,
+                     std::int64_t heads, std::int64_t seqlen, std::int64_t width) {
   return graph.tensor(fe::graph::Tensor_attributes()
                           .set_name(name)
                           .set_uid(uid)
@@ -100,22 +108,54 @@ void set_mask(fe::graph::SDPA_attributes& sdpa, const Problem& p) {
   if (right >= 0 && right < reach) sdpa.set_diagonal_band_right_bound(static_cast<int>(right));
 }
 
+fe::DataType_t data_type(DType dtype) {
+  if (dtype == DType::e4m3) return fe::DataType_t::FP8_E4M3;
+  return dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF;
+}
+
+void make_scalar(fe::graph::Tensor_attributes& tensor, std::int64_t uid) {
+  tensor.set_uid(uid)
+      .set_dim({1, 1, 1, 1})
+      .set_stride({1, 1, 1, 1})
+      .set_data_type(fe::DataType_t::FLOAT);
+}
+
+// O and LSE.
+std::array<TensorPointer, 2> add_sdpa(fe::graph::Graph& graph, const Problem& p,
+                                      const TensorPointer& q, const TensorPointer& k,
+                                      const TensorPointer& v) {
+  fe::graph::SDPA_attributes sdpa;
+  sdpa.set_name("sdpa").set_generate_stats(true).set_attn_scale(
+      static_cast<float>(softmax_scale(p)));
+  set_mask(sdpa, p);
+  if (p.dtype != DType::e4m3) return graph.sdpa(q, k, v, sdpa);
+  const auto scalar = [&](const char* name, std::int64_t uid) {
+    fe::graph::Tensor_attributes tensor;
+    make_scalar(tensor.set_name(name), uid);
+    return graph.tensor(tensor);
+  };
+  const auto [o, lse, largest_weight, largest_o] =
+      graph.sdpa_fp8(q, k, v, scalar("scale_q", kScaleQ), scalar("scale_k", kScaleK),
+                     scalar("scale_v", kScalars), scalar("weights_back", kScalars + 1),
+                     scalar("weights", kScalars + 2), scalar("scale_o", kScalars + 3), sdpa);
+  make_scalar(largest_weight->set_output(true), kScalars + 4);
+  make_scalar(largest_o->set_output(true), kScalars + 5);
+  return {o, lse};
+}
+
 std::shared_ptr<fe::graph::Graph> make_graph(const Problem& p, int sm) {
   auto graph = std::make_shared<fe::graph::Graph>();
-  graph->set_io_data_type(p.dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
+  graph->set_io_data_type(data_type(p.dtype))
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT)
       .set_sm_version(sm);
   const auto q = tensor(*graph, kQ, "q", p, p.heads_q, p.seqlen_q, p.headdim);
   const auto k = tensor(*graph, kK, "k", p, p.heads_kv, p.seqlen_kv, p.headdim);
   const auto v = tensor(*graph, kV, "v", p, p.heads_kv, p.seqlen_kv, p.headdim_v);
-  fe::graph::SDPA_attributes sdpa;
-  sdpa.set_name("sdpa").set_generate_stats(true).set_attn_scale(
-      static_cast<float>(softmax_scale(p)));
-  set_mask(sdpa, p);
-  const auto [o, lse] = graph->sdpa(q, k, v, sdpa);
+  const auto [o, lse] = add_sdpa(*graph, p, q, k, v);
   o->set_output(true)
       .set_uid(kO)
+      .set_data_type(data_type(output_dtype(p)))
       .set_dim({p.batch, p.heads_q, p.seqlen_q, p.headdim_v})
       .set_stride({p.seqlen_q * p.heads_q * p.headdim_v, p.headdim_v, p.heads_q * p.headdim_v, 1});
   lse->set_output(true)
@@ -153,6 +193,17 @@ std::shared_ptr<void> device_memory(std::int64_t bytes) {
   return {memory, [](void* p) { (void)cudaFree(p); }};
 }
 
+// kScalarValues on the device.
+std::shared_ptr<void> device_scalars() {
+  constexpr std::size_t kCount = std::size(kScalarValues);
+  const auto memory = device_memory(kCount * kScalarBytes);
+  if (cudaMemcpy2D(memory.get(), kScalarBytes, kScalarValues, sizeof(float), sizeof(float), kCount,
+                   cudaMemcpyHostToDevice) != cudaSuccess) {
+    throw Error(ExitCode::incomplete, "cuDNN's scalars could not be copied to the device");
+  }
+  return memory;
+}
+
 Prepared prepare(const Problem& p, const Tensors& t, const DeviceLimits& device) {
   cudnnHandle_t const on = handle();  // opening the library is no part of the plan's time
   const auto start = std::chrono::steady_clock::now();
@@ -167,18 +218,31 @@ Prepared prepare(const Problem& p, const Tensors& t, const DeviceLimits& device)
                                                       {kV, const_cast<void*>(t.v)},
                                                       {kO, t.o},
                                                       {kLse, t.lse}};
+  std::shared_ptr<void> scalars;
+  if (p.dtype == DType::e4m3) {
+    scalars = device_scalars();
+    // One scale a tensor: the first is all.
+    pointers[kScaleQ] = const_cast<float*>(t.scales.q);
+    pointers[kScaleK] = const_cast<float*>(t.scales.k);
+    for (std::size_t i = 0; i < std::size(kScalarValues); ++i) {
+      pointers[kScalars + static_cast<std::int64_t>(i)] =
+          static_cast<char*>(scalars.get()) + i * kScalarBytes;
+    }
+  }
   Prepared prepared;
-  prepared.launch = [on, graph, workspace, pointers](CUstream_st* stream) mutable {
+  prepared.launch = [on, graph, workspace, scalars, pointers](CUstream_st* stream) mutable {
     check(fe::detail::set_stream(on, stream), "setting the stream");
     const fe::error_t answer = graph->execute(on, pointers, workspace.get());
     if (answer.is_bad()) throw Error(ExitCode::incomplete, words(answer.err_msg));
   };
   prepared.resources.plan_ms = took.count();
-  prepared.workspace_bytes = workspace_bytes;
+  prepared.workspace_bytes =
+      workspace_bytes +
+      (scalars != nullptr ? static_cast<std::int64_t>(std::size(kScalarValues) * kScalarBytes) : 0);
   return prepared;
 }
 
-constexpr PrepareFn kPrepareTable[] = {prepare, prepare};
+constexpr PrepareFn kPrepareTable[] = {prepare, prepare, prepare};
 static_assert(std::size(kPrepareTable) == std::size(kVariants));
 
 }  // namespace

@@ -10,7 +10,7 @@ Prepared prepare(const Problem&, const Tensors&, const DeviceLimits&) {
   throw UnsupportedError(chosen_library().missing);
 }
 
-constexpr PrepareFn kPrepareTable[] = {prepare, prepare};
+constexpr PrepareFn kPrepareTable[] = {prepare, prepare, prepare};
 static_assert(std::size(kPrepareTable) == std::size(kVariants));
 
 }  // namespace

@@ -12,6 +12,7 @@ inline constexpr int kMaxHeaddim = 256;
 inline constexpr Variant kVariants[] = {
     {Pass::fwd, kMaxHeaddim, DType::bf16, kMasks, 80, 999},
     {Pass::fwd, kMaxHeaddim, DType::fp16, kMasks, 80, 999},
+    {Pass::fwd, kMaxHeaddim, DType::e4m3, kMasks, 90, 999},
 };
 
 }  // namespace rooflash::cudnn

@@ -235,7 +235,7 @@ class HeadSweep {
   void store_result(std::int64_t row) {
     const std::int64_t rows = rows_of(p_, tile_, row);
     memory_.store(state_.o, t_.o + row_offset(b_, row, h_, p_.seqlen_q, p_.heads_q, p_.headdim_v),
-                  rows, p_.headdim_v, p_.heads_q * p_.headdim_v, output_dtype(p_.dtype));
+                  rows, p_.headdim_v, p_.heads_q * p_.headdim_v, output_dtype(p_));
     memory_.store(state_.lse, t_.lse + (b_ * p_.heads_q + h_) * p_.seqlen_q + row, rows, 1, 1,
                   DType::fp32);
   }
@@ -343,8 +343,8 @@ Traffic traffic(const Problem& p, Tile tile) {
                   kPiece),
       {"accumulator", heads * visits.once_kept * row_kept, kept, kept, 1, row_kept, kColumns * 4},
       {"statistics", heads * visits.once_kept * 8, statistics, statistics, 1},
-      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)), row_v,
-                   kColumns * size_bytes(output_dtype(p.dtype))),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p)), row_v,
+                   kColumns * size_bytes(output_dtype(p))),
       write_stream("lse", lse_elements(p) * 4),
   };
   Stage forward = forward_stage(p, tile, visits);

@@ -140,7 +140,7 @@ void host(const Problem& p, const HostTensors& t, Tile tile, TwoLevelMemory& mem
     }
     normalise(state);
     memory.store(state.o, t.o + row_offset(b, first_row, h, p.seqlen_q, p.heads_q, p.headdim_v),
-                 rows, p.headdim_v, o_stride, output_dtype(p.dtype));
+                 rows, p.headdim_v, o_stride, output_dtype(p));
     memory.store(state.row_max, t.lse + (b * p.heads_q + h) * p.seqlen_q + first_row, rows, 1, 1,
                  DType::fp32);
   };
@@ -176,7 +176,7 @@ Traffic traffic(const Problem& p, Tile tile) {
       read_stream("q", q_elements(p) * bytes, heads * query_rows * row, 1, row, kPiece),
       read_stream("k", k_elements(p) * bytes, heads * key_rows * row, sharing, row, kPiece),
       read_stream("v", v_elements(p) * bytes, heads * key_rows * row_v, sharing, row_v, kPiece),
-      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)), row_v, row_v),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p)), row_v, row_v),
       write_stream("lse", lse_elements(p) * 4),
   };
   const double scores = static_cast<double>(heads * steps * tile.block_q * tile.block_kv);

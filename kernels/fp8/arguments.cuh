@@ -7,13 +7,15 @@
 namespace rooflash::fp8 {
 
 struct Arguments : hopper::Arguments {
-  const float* v_mean;  // [batch, heads_kv, headdim], added to O of rows that see a key; or nullptr
+  bool fp16_output;   // else bf16
+  bool true_maximum;  // of a lazy softmax: it follows the maximum from the first block on
+  float lag;  // a row's largest weight may outgrow its place by 2^lag before its maximum moves
 };
 
 // The launch of `kernel`, a __global__ function of an Arguments that runs `forward` with `config`,
-// on e4m3 tensors, whose scales are positive, with O in bf16. `v_mean` is on the device, 16-byte
-// aligned. Throws as hopper::prepare does.
+// on e4m3 tensors, whose scales are positive, with O in bf16 or fp16. v_mean is 16-byte aligned.
+// Throws as hopper::prepare does.
 Prepared prepare(const void* kernel, const Config& config, const Problem& p, const Tensors& t,
-                 const DeviceLimits& device, const float* v_mean = nullptr);
+                 const DeviceLimits& device);
 
 }  // namespace rooflash::fp8

@@ -6,6 +6,9 @@
 
 namespace rooflash::fp8 {
 
+// How far a row's largest weight may outgrow its place before its maximum moves, in log2: e4m3 ends
+// at 448, above 2^8.8, and places are at most 2^4.
+inline constexpr float kLagLog2 = 4.75F;
 inline constexpr int kWarpgroupRows = 64;  // queries of a warpgroup
 static_assert(kWarpgroupRows == kScaleRowsQ);
 inline constexpr int kScaleKeys = static_cast<int>(kScaleRowsKv);

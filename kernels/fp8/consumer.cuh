@@ -32,7 +32,7 @@ class Consumer {
 #pragma unroll 1
     for (; begin(); ++tile_) {
       o_.clear();
-      softmax_ = Softmax();
+      softmax_ = Softmax(args_);
       summed_ = 0;
       lag_[0] = lag_[1] = 1.0F;
       skip(before_);
@@ -76,7 +76,7 @@ class Consumer {
   int scaled_ = 0;             // blocks still to come, the one in work too, that have its scales
   float scale_log2_;           // of the block in work: Q's, K's and softmax's
   ScaleOfV v_scale_;           // and V's
-  Softmax softmax_;
+  Softmax softmax_{args_};
   Accumulators<1, kBlockN> s_;
   Accumulators<1, kHeaddim> o_;
   std::uint32_t weights_[kBlockN / 32][4];
@@ -236,7 +236,7 @@ class Consumer {
     if constexpr (!kAgain) release(smem_.k_empty(KeyStages::at(uses_ + 1)));
     if constexpr (Whole::value) {
       follow_scales();
-      softmax_.weigh_whole(s_, scale_log2_, v_scale_, [&] { scores_again(); });
+      softmax_.weigh_whole(s_, scale_log2_, v_scale_, args_.lag, [&] { scores_again(); });
     } else {
       weigh();
     }
@@ -305,7 +305,7 @@ class Consumer {
                  block_ * kBlockN + 2 * (lane() & 3));
     }
     follow_scales();
-    softmax_.weigh(s_, scale_log2_, v_scale_);
+    softmax_.weigh(s_, scale_log2_, v_scale_, args_.lag);
   }
   // The scores of the warp's rows once more, by mma.sync.
   __device__ __forceinline__ void scores_again() {
@@ -417,11 +417,14 @@ class Consumer {
     const Accumulator at = o_at(group, r, i);
     return o_.at[0][at.block][at.i];
   }
+  __device__ __forceinline__ std::uint32_t packed(float low, float high) const {
+    return args_.fp16_output ? pack<__half>(low, high) : pack<__nv_bfloat16>(low, high);
+  }
   // V's mean, to rows that see a key.
   __device__ __forceinline__ void add_mean(int head_kv, const bool (&empty)[2]) {
     const int headdim = args_.problem.headdim;
     const float* const mean =
-        args_.v_mean + static_cast<std::int64_t>(head_kv) * headdim + 4 * (lane() & 3);
+        scales().v_mean + static_cast<std::int64_t>(head_kv) * headdim + 4 * (lane() & 3);
 #pragma unroll
     for (int group = 0; group < kHeaddim / 16; ++group) {
       if (16 * group >= headdim) break;
@@ -468,15 +471,15 @@ class Consumer {
         o_.at[0][n][2 * r + 1] *= scale;
       }
     }
-    if (args_.v_mean != nullptr) add_mean(place.head_kv, empty);
+    if (scales().v_mean != nullptr) add_mean(place.head_kv, empty);
     const std::uint32_t staged = smem_.own(warpgroup(), warp());
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
 #pragma unroll
       for (int group = 0; group < kHeaddim / 16; ++group) {
-        ptx::store_shared_8(staged + staged_offset(lane(), r, group),
-                            {pack<__nv_bfloat16>(o(group, r, 0), o(group, r, 1)),
-                             pack<__nv_bfloat16>(o(group, r, 2), o(group, r, 3))});
+        ptx::store_shared_8(
+            staged + staged_offset(lane(), r, group),
+            {packed(o(group, r, 0), o(group, r, 1)), packed(o(group, r, 2), o(group, r, 3))});
       }
     }
     ptx::fence_proxy_async();

@@ -2,9 +2,8 @@
 // asks for exact ones, and a lazily referenced softmax.
 //
 // Shah et al., "FlashAttention-3" (arXiv 2407.08608), section 3.3. The pipeline lies in
-// forward.cuh, the softmax in softmax.cuh. Left out: V's transposition before the kernel, smoothing
-// of V (the kernel takes a mean, nothing makes one yet). Expected limit: exponentials and the
-// conversion of weights, tensor cores at head dim 256.
+// forward.cuh, the softmax in softmax.cuh. Left out: V's transposition before the kernel. Expected
+// limit: exponentials and the conversion of weights, tensor cores at head dim 256.
 #include "common/hopper/table.cuh"
 #include "fp8/forward.cuh"
 #include "variants.hpp"

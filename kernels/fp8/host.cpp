@@ -19,9 +19,8 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // A row's largest weight is 2^kPlaceLog2 when its maximum moves, and may outgrow it by kLagLog2
-// before it moves again: e4m3 ends at 448, above 2^8.8.
+// before it moves again, with max=true not at all.
 constexpr int kPlaceLog2 = 3;
-constexpr float kLagLog2 = 4.75F;
 constexpr float kLargestWeight = 448;
 constexpr std::int64_t kWarpRows = 16;
 // Of a score: scaling, sum, a conversion that takes two slots. Beside products they and the
@@ -108,6 +107,7 @@ class Forward {
         tile_(tile),
         config_(config),
         memory_(memory),
+        modes_(fp8_modes(problem)),
         q_(memory, tile.block_q, config.headdim, 1),
         k_(memory, tile.block_kv, config.headdim, 1),
         v_(memory, tile.block_kv, config.headdim, 1),
@@ -154,6 +154,7 @@ class Forward {
       }
     }
     const float v_scale = load_scale(t_.scales.v + batch * p_.heads_kv + kv_head);
+    load_mean(batch * p_.heads_kv + kv_head);
     for (Warp& warp : warps_) {
       for (std::size_t r = 0; r < warp.rows.size(); ++r) {
         end(warp.rows[r], batch, head, first_row + warp.place + static_cast<std::int64_t>(r),
@@ -168,13 +169,23 @@ class Forward {
     warps_.clear();
     for (std::int64_t place = 0; place < rows; place += kWarpRows) {
       const std::int64_t count = std::min(kWarpRows, rows - place);
-      warps_.push_back({place, std::vector<Row>(static_cast<std::size_t>(count), row)});
+      warps_.push_back(
+          {place, std::vector<Row>(static_cast<std::size_t>(count), row), modes_.true_maximum});
     }
   }
 
   float load_scale(const float* source) {
     memory_.load(scale_, source, 1, 1, 1, DType::fp32);
     return scale_.at(0, 0);
+  }
+
+  // V's mean; zeros where V is not smoothed.
+  void load_mean(std::int64_t kv_head) {
+    mean_.assign(static_cast<std::size_t>(p_.headdim_v), 0.0F);
+    if (t_.scales.v_mean == nullptr) return;
+    memory_.load(o_, t_.scales.v_mean + kv_head * p_.headdim_v, 1, p_.headdim_v, p_.headdim_v,
+                 DType::fp32);
+    std::copy_n(o_.row(0), mean_.size(), mean_.begin());
   }
 
   void load_block(std::int64_t batch, std::int64_t kv_head, std::int64_t block) {
@@ -241,7 +252,7 @@ class Forward {
     return result;
   }
 
-  static void weigh(Warp& warp, std::vector<RowBlock>& row_blocks, bool follows) {
+  void weigh(Warp& warp, std::vector<RowBlock>& row_blocks, bool follows) const {
     for (std::size_t r = 0; r < warp.rows.size(); ++r) {
       Row& row = warp.rows[r];
       RowBlock& one = row_blocks[r];
@@ -256,10 +267,11 @@ class Forward {
   }
 
   // Moves the maximum where a block's scores have outgrown it.
-  static void follow(Row& row, const std::vector<float>& scores) {
+  void follow(Row& row, const std::vector<float>& scores) const {
     const float largest = std::accumulate(scores.begin(), scores.end(), kMinusInfinity,
                                           [](float a, float b) { return std::max(a, b); });
-    if (!(largest > row.max + kLagLog2)) return;  // also the first score of a row, after -inf
+    const float lag = modes_.true_maximum ? 0.0F : kLagLog2;
+    if (!(largest > row.max + lag)) return;  // also the first score of a row, after -inf
     row.multiply(std::exp2(row.max - largest));
     row.max = largest;
   }
@@ -312,10 +324,11 @@ class Forward {
     const float scale = sum == 0.0F ? 0.0F : v_scale / sum;
     std::transform(row.o.begin(), row.o.end(), row.promoted.begin(), o_.row(0),
                    [&](float o, float promoted) { return (o + promoted) * scale; });
+    for (std::size_t c = 0; sum != 0.0F && c < mean_.size(); ++c) o_.row(0)[c] += mean_[c];
     // Without keys the sum is 0 and its logarithm -inf.
     lse_.at(0, 0) = (row.max - kPlaceLog2 + std::log2(sum)) * std::numbers::ln2_v<float>;
     memory_.store(o_, t_.o + row_offset(batch, query, head, p_.seqlen_q, p_.heads_q, p_.headdim_v),
-                  1, p_.headdim_v, p_.heads_q * p_.headdim_v, output_dtype(p_.dtype));
+                  1, p_.headdim_v, p_.heads_q * p_.headdim_v, output_dtype(p_));
     memory_.store(lse_, t_.lse + (batch * p_.heads_q + head) * p_.seqlen_q + query, 1, 1, 1,
                   DType::fp32);
   }
@@ -325,12 +338,14 @@ class Forward {
   Tile tile_;
   const Config& config_;
   TwoLevelMemory& memory_;
+  Fp8Modes modes_;
   SramTile q_, k_, v_, scale_, o_, lse_;
   std::vector<float> q_scales_;  // that the tile's rows have
   std::int64_t first_q_scale_ = 0;
   float k_scale_ = 1;  // of the block
   float v_log2_ = 0;
   std::vector<float> v_transposed_;
+  std::vector<float> mean_;  // of V, a value a channel
   std::vector<Warp> warps_;
 };
 
@@ -378,8 +393,10 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config) {
       read_stream("k", k_elements(p), heads * key_rows * p.headdim, sharing, p.headdim, kPiece),
       read_stream("v", v_elements(p), heads * key_rows * p.headdim_v, sharing, p.headdim_v, kPiece),
       read_stream("scales", scale_bytes, heads * scales * 4, sharing),
-      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)),
-                   p.headdim_v * size_bytes(output_dtype(p.dtype)), kPiece),
+      read_stream("v_mean", v_mean_elements(p) * 4,
+                  v_mean_elements(p) > 0 ? heads * query_tiles * p.headdim_v * 4 : 0, sharing),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p)),
+                   p.headdim_v * size_bytes(output_dtype(p)), kPiece),
       write_stream("lse", lse_elements(p) * 4),
   };
   const double scores = static_cast<double>(heads * steps) *
@@ -408,6 +425,7 @@ namespace {
 
 std::string limits(const Problem& p) {
   if (p.headdim_v != p.headdim) return "fp8 takes V of the head dim of Q and K alone";
+  if (output_dtype(p) == DType::e4m3) return "fp8 gives O in bf16 or fp16";
   constexpr int kRowsLog2 = 29;  // the kernel adds rows and ends of bands in 32 bits
   return tiled_limits("fp8", p, p.batch * p.heads_q * ceil_div(p.seqlen_q, choose(p).block_m()),
                       "query tiles", kRowsLog2);

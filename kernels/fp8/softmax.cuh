@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/online_softmax.cuh"
+#include "fp8/arguments.cuh"
 
 namespace rooflash::fp8 {
 
@@ -25,7 +26,7 @@ struct ScaleOfV {
 };
 
 // Weights against the true running maximum. A row's largest weight is 2^kPlace when its maximum
-// moves, and may outgrow that by 2^kLag before it moves again.
+// moves, and may outgrow that by 2^lag, at most kLagLog2, before it moves again.
 //
 // The two rows of a thread. A block of V that is stored times 2^-log2 takes its weights times
 // 2^log2, and the maxima are those of the scores with it: so a row that sees such blocks alone
@@ -33,14 +34,13 @@ struct ScaleOfV {
 template <int kPlace = 4>
 struct RunningMaximum {
   static constexpr bool kLazy = false;  // weigh_whole may ask for the scores again
-  static constexpr float kLag = 4.75F;
-  static_assert(kPlace + kLag < 8.8F);
+  static_assert(kPlace + kLagLog2 < 8.8F);
 
   RowState<1> rows;
   bool moved = false;  // the same in all lanes of the warp
   float factor[2];     // then: of what was summed before
 
-  __device__ __forceinline__ RunningMaximum() { rows.clear(); }
+  __device__ __forceinline__ explicit RunningMaximum(const Arguments& /*args*/) { rows.clear(); }
 
   // What is subtracted from a row's scores.
   __device__ __forceinline__ float shift(int r, const ScaleOfV& v) const {
@@ -59,15 +59,15 @@ struct RunningMaximum {
   // has; only then do a row's lanes agree on the maximum.
   template <int kKeys>
   __device__ __forceinline__ void follow(const Accumulators<1, kKeys>& s, float scale_log2,
-                                         const ScaleOfV& v) {
+                                         const ScaleOfV& v, float lag) {
     float own[2] = {s.at[0][0][0], s.at[0][0][2]};
 #pragma unroll
     for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) own[i / 2] = fmaxf(own[i / 2], s.at[0][n][i]);
     }
-    const bool outgrown = own[0] * scale_log2 + v.log2 > rows.max[0][0] + kLag ||
-                          own[1] * scale_log2 + v.log2 > rows.max[0][1] + kLag;
+    const bool outgrown = own[0] * scale_log2 + v.log2 > rows.max[0][0] + lag ||
+                          own[1] * scale_log2 + v.log2 > rows.max[0][1] + lag;
     moved = __any_sync(0xFFFFFFFFU, outgrown);
     if (!moved) return;
 #pragma unroll
@@ -76,7 +76,7 @@ struct RunningMaximum {
       own[r] = fmaxf(own[r], __shfl_xor_sync(0xFFFFFFFFU, own[r], 2)) * scale_log2 + v.log2;
       const float old = rows.max[0][r];
       factor[r] = 1.0F;
-      if (own[r] > old + kLag) {  // also the first score of a row, after -inf
+      if (own[r] > old + lag) {  // also the first score of a row, after -inf
         rows.max[0][r] = own[r];
         factor[r] = ptx::ex2(old - own[r]);
       }
@@ -87,8 +87,8 @@ struct RunningMaximum {
   // Weights of a block's scores in their place.
   template <int kKeys>
   __device__ __forceinline__ void weigh(Accumulators<1, kKeys>& s, float scale_log2,
-                                        const ScaleOfV& v) {
-    follow(s, scale_log2, v);
+                                        const ScaleOfV& v, float lag) {
+    follow(s, scale_log2, v, lag);
     float sums[2];
     exponentiate(s, scale_log2, {finite_shift(0, v), finite_shift(1, v)}, sums);
     add(sums, v);
@@ -96,8 +96,8 @@ struct RunningMaximum {
   // Of a block that all rows see, after one that all rows saw.
   template <int kKeys, class Again>
   __device__ __forceinline__ void weigh_whole(Accumulators<1, kKeys>& s, float scale_log2,
-                                              const ScaleOfV& v, const Again&) {
-    weigh(s, scale_log2, v);
+                                              const ScaleOfV& v, float lag, const Again&) {
+    weigh(s, scale_log2, v, lag);
   }
 
   // Scores to 2^(score - shift), and their sums.
@@ -124,21 +124,25 @@ struct RunningMaximum {
 // so far. O and the row sums are exact against any reference; where a later block's weights outgrow
 // e4m3, which a thread's sums tell, they and all that was summed before go down by a power of two.
 // Those that outgrow even fp32 are made again from the scores, and the warp keeps to the true
-// maximum for the rest of the tile, so that this happens once.
+// maximum for the rest of the tile, so that this happens once. With true_maximum it does from the
+// first block on.
 //
 // Two conditions keep a row from calling again at every block: that a row which calls comes down to
 // its place, and that weights up to twice 2^kPlace do not call, 24 of them a thread.
 struct LazyReference : RunningMaximum<3> {
   static constexpr bool kLazy = true;
-  bool wary = false;  // the same in all lanes of the warp
+  bool wary;  // the same in all lanes of the warp
+
+  __device__ __forceinline__ explicit LazyReference(const Arguments& args)
+      : RunningMaximum(args), wary(args.true_maximum) {}
 
   template <int kKeys, class Again>
   __device__ __forceinline__ void weigh_whole(Accumulators<1, kKeys>& s, float scale_log2,
-                                              const ScaleOfV& v, const Again& again) {
+                                              const ScaleOfV& v, float lag, const Again& again) {
     static_assert(kKeys / 4 * 16 <= kLargest);
     const bool was_wary = wary;
     moved = false;
-    if (wary) follow(s, scale_log2, v);
+    if (wary) follow(s, scale_log2, v, lag);
     float sums[2];
     exponentiate(s, scale_log2, {shift(0, v), shift(1, v)}, sums);
     // Not above it: NaN as well.
@@ -147,7 +151,7 @@ struct LazyReference : RunningMaximum<3> {
       bring_down(s, sums);
       if (wary) {
         again();
-        follow(s, scale_log2, v);
+        follow(s, scale_log2, v, lag);
         exponentiate(s, scale_log2, {shift(0, v), shift(1, v)}, sums);
       }
     }

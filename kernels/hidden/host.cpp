@@ -62,7 +62,7 @@ void attention(const Problem& p, const HostTensors& t, TwoLevelMemory& memory, f
     const float inverse = sum == 0.0F ? 0.0F : factor / sum;
     for (std::int64_t c = 0; c < p.headdim_v; ++c) o.at(0, c) *= inverse;
     score.at(0, 0) = maximum + std::log(sum);
-    memory.store(o, t.o + index * p.headdim_v, 1, p.headdim_v, p.headdim_v, output_dtype(p.dtype));
+    memory.store(o, t.o + index * p.headdim_v, 1, p.headdim_v, p.headdim_v, output_dtype(p));
     memory.store(score, t.lse + (b * p.heads_q + h) * p.seqlen_q + row, 1, 1, 1, DType::fp32);
   }
 }
@@ -81,7 +81,7 @@ Traffic traffic(const Problem& p, Tile) {
       read_stream("q", q_elements(p) * bytes, q_elements(p) * bytes, 1),
       read_stream("k", k_elements(p) * bytes, heads * pairs * p.headdim * bytes, sharing),
       read_stream("v", v_elements(p) * bytes, heads * pairs * p.headdim_v * bytes, sharing),
-      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype))),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p))),
       write_stream("lse", lse_elements(p) * 4),
   };
   Stage rows;

@@ -174,7 +174,7 @@ void value_gemm(const Problem& p, const float* weights, const float* v, float* o
         memory.load(v_tile, v + j * v_stride + c, keys, cols, v_stride, p.dtype);
         add_product(sum, p_tile, v_tile);
       }
-      memory.store(sum, o + i * o_stride + c, rows, cols, o_stride, output_dtype(p.dtype));
+      memory.store(sum, o + i * o_stride + c, rows, cols, o_stride, output_dtype(p));
     }
   }
 }
@@ -237,7 +237,7 @@ Traffic traffic(const Problem& p, Tile tile) {
                   o_tiles * group, row_v, kPiece),
       {"scores", scores, softmax_reads, scores, 1},
       {"weights", 0, scores * v_tiles, scores, v_tiles},  // in place of the scores
-      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype))),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p))),
       write_stream("lse", lse_elements(p) * 4),
   };
   const auto padded = [](std::int64_t size, std::int64_t step) {

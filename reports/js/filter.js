@@ -15,6 +15,9 @@ const filterTexts = {
   "fp8-scale": (row) => fp8Value(row, "scale", "block"),
   "fp8-hadamard": (row) => fp8Value(row, "hadamard", "off"),
   "fp8-accum": (row) => fp8Value(row, "accum", "exact"),
+  "fp8-max": (row) => fp8Value(row, "max", "lazy"),
+  "fp8-smooth": (row) => fp8Value(row, "smooth", "off"),
+  "fp8-out": (row) => fp8Value(row, "out", "bf16"),
 };
 const fp8Value = (row, option, usual) => row.problem.dtype === "e4m3" ? row.problem.options[option] ?? usual : "";
 
@@ -39,6 +42,9 @@ const filterValues = {
   "fp8-scale": ["block", "head", "tensor"],
   "fp8-hadamard": ["off", "on"],
   "fp8-accum": ["exact", "fast"],
+  "fp8-max": ["lazy", "true"],
+  "fp8-smooth": ["off", "on"],
+  "fp8-out": ["bf16", "fp16", "e4m3"],
 };
 
 function globMatch(pattern, text) {

@@ -49,6 +49,10 @@ constexpr AxisHelp kAxisHelp[] = {
      "block"},
     {"fp8-hadamard", "of e4m3, Q and K times a random orthogonal matrix: on, off", "off"},
     {"fp8-accum", "of e4m3, sums: exact (in fp32), fast (by the tensor cores alone)", "exact"},
+    {"fp8-max", "of e4m3, what weights are taken against: lazy (a kept reference), true (maximum)",
+     "lazy"},
+    {"fp8-smooth", "of e4m3, V's mean is taken out and added to O: on, off", "off"},
+    {"fp8-out", "of e4m3, the type of O: bf16, fp16, e4m3", "bf16"},
     {"option", "NAME=VALUE,... for kernels that have such an option", ""},
 };
 

@@ -16,6 +16,8 @@ namespace {
 constexpr std::string_view kScales[] = {"block", "head", "tensor"};
 constexpr std::string_view kSwitch[] = {"off", "on"};
 constexpr std::string_view kSums[] = {"exact", "fast"};
+constexpr std::string_view kMaxima[] = {"lazy", "true"};
+constexpr std::string_view kOutputs[] = {"bf16", "fp16", "e4m3"};
 
 // Place of the option's value in its list.
 std::size_t chosen(const Problem& p, std::string_view option) {
@@ -34,7 +36,10 @@ bool is_fp8_option(std::string_view name) {
 
 std::span<const std::string_view> fp8_values(std::string_view option) {
   if (option == "scale") return kScales;
-  return option == "hadamard" ? std::span<const std::string_view>(kSwitch) : kSums;
+  if (option == "accum") return kSums;
+  if (option == "max") return kMaxima;
+  if (option == "out") return kOutputs;
+  return kSwitch;  // hadamard, smooth
 }
 
 std::string_view fp8_value(const Problem& p, std::string_view option) {
@@ -45,7 +50,13 @@ std::string_view fp8_value(const Problem& p, std::string_view option) {
 
 Fp8Modes fp8_modes(const Problem& p) {
   constexpr ScaleSpan kSpans[] = {ScaleSpan::block, ScaleSpan::head, ScaleSpan::tensor};
-  return {kSpans[chosen(p, "scale")], chosen(p, "hadamard") == 1, chosen(p, "accum") == 0};
+  constexpr DType kTypes[] = {DType::bf16, DType::fp16, DType::e4m3};
+  return {.scale = kSpans[chosen(p, "scale")],
+          .hadamard = chosen(p, "hadamard") == 1,
+          .exact_accumulation = chosen(p, "accum") == 0,
+          .true_maximum = chosen(p, "max") == 1,
+          .smooth_values = chosen(p, "smooth") == 1,
+          .output = kTypes[chosen(p, "out")]};
 }
 
 std::string invalid_fp8_options(const Problem& p) {
@@ -73,9 +84,15 @@ std::string unrotatable(const Problem& p) {
                      p.headdim);
 }
 
+std::int64_t v_mean_elements(const Problem& p) {
+  if (p.dtype != DType::e4m3 || !fp8_modes(p).smooth_values) return 0;
+  return p.batch * p.heads_kv * p.headdim_v;
+}
+
 std::int64_t scale_elements(const Problem& p) {
   if (p.dtype != DType::e4m3) return 0;
-  return p.batch * (p.heads_q * q_scale_blocks(p) + p.heads_kv * (2 * kv_scale_blocks(p) + 1));
+  return p.batch * (p.heads_q * q_scale_blocks(p) + p.heads_kv * (2 * kv_scale_blocks(p) + 1)) +
+         v_mean_elements(p);
 }
 
 void drop_fp8_defaults(Problem& p) {

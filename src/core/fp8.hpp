@@ -1,10 +1,11 @@
 // How a problem of e4m3 tensors is quantised and summed up: its options, and the scales that go
 // with the tensors. Real values are
 //
-//   Q = q_scale q,   K = k_scale k,   V = v_scale 2^v_log2 v
+//   Q = q_scale q,   K = k_scale k,   V = v_scale 2^v_log2 v + v_mean,   O = o_unit o
 //
 // with one q_scale for kScaleRowsQ queries of a head, one k_scale and v_log2 for kScaleRowsKv keys,
-// and one v_scale for a KV head.
+// one v_scale and v_mean (a value a channel, 0 unless V is smoothed) for a KV head. o_unit is 1, or
+// v_scale where O is e4m3 too: O is a mean of V, so that nothing of it goes beyond e4m3's largest.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +31,19 @@ struct Fp8Modes {
   bool hadamard = false;
   // Sums are kept beside the tensor cores', which hold fewer bits (accum=exact|fast).
   bool exact_accumulation = true;
+  // Weights are taken against a row's true maximum so far, whose weight e4m3 then holds exactly,
+  // and not against a reference that is kept while it serves (max=lazy|true).
+  bool true_maximum = false;
+  // The mean of V over the keys of a head is taken out of V before it is quantised, and added to O
+  // (smooth=off|on).
+  bool smooth_values = false;
+  DType output = DType::bf16;  // of O (out=bf16|fp16|e4m3)
   bool operator==(const Fp8Modes&) const = default;
 };
 
 // Names of the options, and the values of one of them, the default first.
-inline constexpr std::string_view kFp8Options[] = {"scale", "hadamard", "accum"};
+inline constexpr std::string_view kFp8Options[] = {"scale", "hadamard", "accum",
+                                                   "max",   "smooth",   "out"};
 bool is_fp8_option(std::string_view name);
 std::span<const std::string_view> fp8_values(std::string_view option);
 
@@ -64,7 +73,10 @@ inline std::int64_t kv_scale_blocks(const Problem& p) {
   return (p.seqlen_kv + kScaleRowsKv - 1) / kScaleRowsKv;
 }
 
-// All scales of an e4m3 problem; 0 for other types.
+// Elements of v_mean; 0 where V is not smoothed, and for other types.
+std::int64_t v_mean_elements(const Problem& problem);
+
+// All scales of an e4m3 problem, and v_mean; 0 for other types.
 std::int64_t scale_elements(const Problem& problem);
 
 }  // namespace rooflash

@@ -87,14 +87,13 @@ std::int64_t lse_elements(const Problem& p) {
   return p.batch * p.heads_q * p.seqlen_q;
 }
 
-DType output_dtype(DType dtype) {
-  return dtype == DType::e4m3 ? DType::bf16 : dtype;
+DType output_dtype(const Problem& p) {
+  return p.dtype == DType::e4m3 ? fp8_modes(p).output : p.dtype;
 }
 
 std::int64_t tensor_bytes(const Problem& p) {
   return (q_elements(p) + k_elements(p) + v_elements(p)) * size_bytes(p.dtype) +
-         o_elements(p) * size_bytes(output_dtype(p.dtype)) +
-         (lse_elements(p) + scale_elements(p)) * 4;
+         o_elements(p) * size_bytes(output_dtype(p)) + (lse_elements(p) + scale_elements(p)) * 4;
 }
 
 std::string invalid_reason(const Problem& p) {

@@ -70,8 +70,8 @@ std::int64_t k_elements(const Problem& problem);
 std::int64_t v_elements(const Problem& problem);
 std::int64_t o_elements(const Problem& problem);
 std::int64_t lse_elements(const Problem& problem);
-// Type of O: e4m3 inputs give bf16 output, every other type its own.
-DType output_dtype(DType dtype);
+// Type of O: what the options of e4m3 inputs say (core/fp8.hpp), every other type its own.
+DType output_dtype(const Problem& problem);
 // Bytes of Q, K, V, O and LSE together, and of e4m3's scales.
 std::int64_t tensor_bytes(const Problem& problem);
 

@@ -58,7 +58,7 @@ double flops(const Problem& p) {
 std::int64_t compulsory_bytes(const Problem& p) {
   const std::int64_t inputs = q_elements(p) + k_elements(p) + v_elements(p);
   const std::int64_t input_size = size_bytes(p.dtype);
-  const std::int64_t output_size = size_bytes(output_dtype(p.dtype));
+  const std::int64_t output_size = size_bytes(output_dtype(p));
   if (p.pass == Pass::fwd) return inputs * input_size + o_elements(p) * output_size;
   const std::int64_t gradients = inputs * output_size;  // dQ, dK and dV
   return inputs * input_size + 2 * o_elements(p) * output_size + gradients;

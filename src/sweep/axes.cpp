@@ -165,6 +165,9 @@ const std::vector<AxisEntry>& entries() {
       {"fp8-scale", [](Axes& a, Text t, Text f) { set_fp8_option(a, "scale", t, f); }},
       {"fp8-hadamard", [](Axes& a, Text t, Text f) { set_fp8_option(a, "hadamard", t, f); }},
       {"fp8-accum", [](Axes& a, Text t, Text f) { set_fp8_option(a, "accum", t, f); }},
+      {"fp8-max", [](Axes& a, Text t, Text f) { set_fp8_option(a, "max", t, f); }},
+      {"fp8-smooth", [](Axes& a, Text t, Text f) { set_fp8_option(a, "smooth", t, f); }},
+      {"fp8-out", [](Axes& a, Text t, Text f) { set_fp8_option(a, "out", t, f); }},
       {"option", add_options},
       {"device", [](Axes& a, Text t, Text f) { a.devices = parse_elements(t, f); }},
   };

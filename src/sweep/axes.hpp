@@ -45,7 +45,8 @@ struct Axes {
 
 // Axis names as in flags and suites, without dashes: kernel, pass, dtype, headdim, headdim-v,
 // seqlen, seqlen-q, batch-size, total-tokens, nheads, hidden-size, nheads-kv, gqa-ratio, causal,
-// align, window, distribution, fp8-scale, fp8-hadamard, fp8-accum, option, device.
+// align, window, distribution, fp8-scale, fp8-hadamard, fp8-accum, fp8-max, fp8-smooth, fp8-out,
+// option, device.
 const std::vector<std::string>& axis_names();
 
 // Sets one axis from its text ("512,1k", "64,192-128", "both", "255,0", "scale=block"). `flag` is

@@ -54,7 +54,7 @@ void fill_inputs(const Problem& p, std::uint64_t seed, const Tensors& t, CUstrea
 
 void poison_outputs(const Problem& p, const Tensors& t, CUstream_st* stream) {
   // All bits set is a NaN in every type of O and in fp32.
-  const auto bytes = static_cast<std::size_t>(o_elements(p) * size_bytes(output_dtype(p.dtype)));
+  const auto bytes = static_cast<std::size_t>(o_elements(p) * size_bytes(output_dtype(p)));
   ROOFLASH_CUDA(cudaMemsetAsync(t.o, 0xFF, bytes, stream));
   ROOFLASH_CUDA(
       cudaMemsetAsync(t.lse, 0xFF, static_cast<std::size_t>(lse_elements(p)) * 4, stream));

@@ -28,6 +28,7 @@ class GpuQuantizer {
  private:
   Problem problem_;
   DeviceBuffer q_, k_, v_;  // bf16
+  DeviceBuffer sums_;       // of V, for its mean
   DeviceBuffer saturated_;  // one 64-bit count
 };
 

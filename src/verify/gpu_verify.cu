@@ -39,6 +39,10 @@ struct ReferenceArguments {
   std::int64_t q_scale_blocks, kv_scale_blocks;
 };
 
+// What eager code keeps S in.
+template <class T>
+using KeptScore = std::conditional_t<std::is_same_v<T, __nv_fp8_e4m3>, __nv_bfloat16, T>;
+
 // What the values of one row's head are worth: 1 where they are no e4m3.
 template <class T>
 struct RowScales {
@@ -51,6 +55,7 @@ struct RowScales {
       v = a.scales.v[kv];
       k = a.scales.k + kv * a.kv_scale_blocks;
       v_log2 = a.scales.v_log2 + kv * a.kv_scale_blocks;
+      if (a.scales.v_mean != nullptr) v_mean = a.scales.v_mean + kv * a.headdim_v;
     }
   }
   // Of q . K[j], and of V[j].
@@ -75,6 +80,7 @@ struct RowScales {
   float v = 1;
   const float* k = nullptr;
   const float* v_log2 = nullptr;
+  const float* v_mean = nullptr;  // null: 0
 };
 
 // One block a row: T is the input type, Out the output type.
@@ -111,8 +117,7 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
     }
     scores[j] = exact * scales.template score<double>(j) * a.scale;
     const float scaled = single * scales.template score<float>(j) * static_cast<float>(a.scale);
-    // S is rounded to O's type, which is T but for e4m3.
-    const float kept = as_float(rounded<Out>(scaled));
+    const float kept = as_float(rounded<KeptScore<T>>(scaled));
     eager[j] = isfinite(kept) ? kept : scaled;
   }
   __syncthreads();
@@ -154,6 +159,7 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
   }
   __syncthreads();
   const bool empty = row.begin >= row.end;
+  const float unit = std::is_same_v<Out, __nv_fp8_e4m3> ? scales.v : 1.0F;
   for (std::int64_t c = threadIdx.x; c < a.headdim_v; c += kThreads) {
     double exact = 0;
     float single = 0;
@@ -163,9 +169,13 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(ReferenceArguments 
       exact += scores[j] * value;
       single += eager[j] * value;
     }
+    if (scales.v_mean != nullptr && !empty) {  // the weights add up to 1
+      exact += scales.v_mean[c];
+      single += scales.v_mean[c];
+    }
     a.ref_o[index * a.headdim_v + c] = exact;
-    a.eager_o[index * a.headdim_v + c] = as_float(rounded<Out>(single));
-    a.actual_o[index * a.headdim_v + c] = as_float(o[c]);
+    a.eager_o[index * a.headdim_v + c] = as_float(rounded<Out>(single / unit)) * unit;
+    a.actual_o[index * a.headdim_v + c] = as_float(o[c]) * unit;
   }
   if (threadIdx.x == 0) {
     a.ref_lse[index] = empty ? -INFINITY : largest + log(sum);
@@ -236,14 +246,24 @@ VerifyResult verify_on_gpu(const Problem& p, std::uint64_t seed, const Tensors& 
   a.scales = t.scales;
   a.q_scale_blocks = q_scale_blocks(p);
   a.kv_scale_blocks = kv_scale_blocks(p);
-  with_element(p.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    using Out = std::conditional_t<std::is_same_v<T, __nv_fp8_e4m3>, __nv_bfloat16, T>;
-    reference_kernel<T, Out><<<static_cast<unsigned>(n), kThreads, 0, stream>>>(a);
+  const auto launch = [&](auto in, auto out) {
+    using Out = decltype(out);
+    reference_kernel<decltype(in), Out><<<static_cast<unsigned>(n), kThreads, 0, stream>>>(a);
     ROOFLASH_CUDA_LAUNCHED();
     count_nonfinite_kernel<Out><<<kCountBlocks, kThreads, 0, stream>>>(
         static_cast<const Out*>(t.o), o_elements(p), nonfinite.get<unsigned long long>());
     ROOFLASH_CUDA_LAUNCHED();
+  };
+  with_element(p.dtype, [&](auto in) {
+    if constexpr (!std::is_same_v<decltype(in), __nv_fp8_e4m3>) {
+      launch(in, in);
+    } else if (output_dtype(p) == DType::fp16) {
+      launch(in, __half{});
+    } else if (output_dtype(p) == DType::e4m3) {
+      launch(in, __nv_fp8_e4m3{});
+    } else {
+      launch(in, __nv_bfloat16{});
+    }
   });
   ROOFLASH_CUDA(cudaStreamSynchronize(stream));
 

@@ -113,7 +113,7 @@ void Judge::add_nonfinite(std::int64_t count, std::string where) {
 }
 
 VerifyResult Judge::result(const RowSample& sample) const {
-  const double unit = unit_roundoff(output_dtype(problem_.dtype));
+  const double unit = unit_roundoff(output_dtype(problem_));
   const double loss = sum_loss(problem_.dtype);
   const double rms_err = rms(o_.sum_squares, o_.count);
   const double ref_rms = rms(o_.reference_sum_squares, o_.count);

@@ -68,6 +68,22 @@ std::vector<float> rotated(const Shape& shape, std::vector<float> values) {
   return values;
 }
 
+// [batch, heads, width]: over the rows of a head, each block summed up by itself first.
+std::vector<float> means_of_heads(const Shape& shape, const std::vector<float>& values) {
+  const auto width = static_cast<std::size_t>(shape.width);
+  const auto blocks = static_cast<std::size_t>(shape.blocks());
+  std::vector<float> sums(static_cast<std::size_t>(shape.scales()) * width, 0.0F);
+  for_rows(shape, [&](std::size_t block, std::size_t first) {
+    for (std::size_t c = 0; c < width; ++c) sums[block * width + c] += values[first + c];
+  });
+  std::vector<float> means(sums.size() / blocks, 0.0F);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    means[i / (blocks * width) * width + i % width] += sums[i];
+  }
+  for (float& mean : means) mean /= static_cast<float>(shape.seqlen);
+  return means;
+}
+
 // Q or K, with its scales.
 void quantize_rows(const Shape& shape, const Fp8Modes& modes, std::vector<float> values,
                    std::vector<float>& quantized, std::vector<float>& scales) {
@@ -86,6 +102,14 @@ void quantize_rows(const Shape& shape, const Fp8Modes& modes, std::vector<float>
 void quantize_values(const Shape& shape, const Fp8Modes& modes, std::vector<float> values,
                      QuantizedInputs& result) {
   const auto blocks = static_cast<std::size_t>(shape.blocks());
+  if (modes.smooth_values) {
+    result.v_mean = means_of_heads(shape, values);
+    const auto width = static_cast<std::size_t>(shape.width);
+    for_rows(shape, [&](std::size_t scale, std::size_t first) {
+      const float* const mean = result.v_mean.data() + scale / blocks * width;
+      for (std::size_t c = 0; c < width; ++c) values[first + c] -= mean[c];
+    });
+  }
   const std::vector<float> of_blocks = largest_of_blocks(shape, values);
   std::vector<float> of_heads = of_blocks;
   widen(of_heads, blocks, modes.scale == ScaleSpan::tensor ? ScaleSpan::tensor : ScaleSpan::head);

@@ -59,7 +59,7 @@ ROOFLASH_HD inline float hadamard_factor(std::int64_t width) {
 // Inputs of an e4m3 problem. Layouts as in core/problem.hpp and kernel.hpp.
 struct QuantizedInputs {
   std::vector<float> q, k, v;  // e4m3 values
-  std::vector<float> q_scale, k_scale, v_scale, v_log2;
+  std::vector<float> q_scale, k_scale, v_scale, v_log2, v_mean;
 };
 
 // Quantises real Q, K and V, shaped as the problem says, by its modes.

@@ -50,6 +50,8 @@ struct RowView {
       v_scale = t.scales.v[kv_head];
       k_scales = t.scales.k + kv_head * kv_scale_blocks(p);
       v_log2s = t.scales.v_log2 + kv_head * kv_scale_blocks(p);
+      if (t.scales.v_mean != nullptr) v_mean = t.scales.v_mean + kv_head * p.headdim_v;
+      if (output_dtype(p) == DType::e4m3) o_unit = v_scale;
     }
     q = t.q + ((row.batch * p.seqlen_q + row.row) * p.heads_q + row.head) * p.headdim;
     k = t.k + row.batch * p.seqlen_kv * k_stride + h_kv * p.headdim;
@@ -64,6 +66,8 @@ struct RowView {
   float v_scale = 1;
   const float* k_scales = nullptr;  // null: all 1
   const float* v_log2s = nullptr;
+  const float* v_mean = nullptr;  // null: 0
+  float o_unit = 1;
 
   // Of q . K[j], and of V[j].
   template <class Number>
@@ -104,6 +108,10 @@ std::vector<Number> weighted_values(const Problem& p, const RowView& view, const
     const Number weight = weights[i] * view.value_scale<Number>(j);
     for (std::size_t d = 0; d < o.size(); ++d) o[d] += weight * static_cast<Number>(value[d]);
   }
+  // The weights add up to 1.
+  for (std::size_t d = 0; view.v_mean != nullptr && !weights.empty() && d < o.size(); ++d) {
+    o[d] += static_cast<Number>(view.v_mean[d]);
+  }
   return o;
 }
 
@@ -139,7 +147,8 @@ void round_weights(DType dtype, std::vector<float>& weights, float sum) {
 HostTensors HostCase::tensors() {
   HostTensors t{q.data(), k.data(), v.data(), o.data(), lse.data()};
   if (!q_scale.empty()) {
-    t.scales = {q_scale.data(), k_scale.data(), v_scale.data(), v_log2.data()};
+    t.scales = {q_scale.data(), k_scale.data(), v_scale.data(), v_log2.data(),
+                v_mean.empty() ? nullptr : v_mean.data()};
   }
   return t;
 }
@@ -163,18 +172,23 @@ HostCase make_host_case(const Problem& p, std::uint64_t seed) {
     return c;
   }
   for (auto* values : {&q, &k, &v}) *values = rounded_to(DType::bf16, std::move(*values));
-  QuantizedInputs quantized = quantize(p, q, k, v);
-  c.q = std::move(quantized.q);
-  c.k = std::move(quantized.k);
-  c.v = std::move(quantized.v);
-  c.q_scale = std::move(quantized.q_scale);
-  c.k_scale = std::move(quantized.k_scale);
-  c.v_scale = std::move(quantized.v_scale);
-  c.v_log2 = std::move(quantized.v_log2);
   c.real_q = std::move(q);
   c.real_k = std::move(k);
   c.real_v = std::move(v);
+  quantize_case(p, c);
   return c;
+}
+
+void quantize_case(const Problem& p, HostCase& host) {
+  QuantizedInputs quantized = quantize(p, host.real_q, host.real_k, host.real_v);
+  host.q = std::move(quantized.q);
+  host.k = std::move(quantized.k);
+  host.v = std::move(quantized.v);
+  host.q_scale = std::move(quantized.q_scale);
+  host.k_scale = std::move(quantized.k_scale);
+  host.v_scale = std::move(quantized.v_scale);
+  host.v_log2 = std::move(quantized.v_log2);
+  host.v_mean = std::move(quantized.v_mean);
 }
 
 ReferenceRow reference_row(const Problem& p, const HostTensors& t, const SampledRow& row) {
@@ -203,7 +217,7 @@ EmulatedRow emulated_row(const Problem& p, const HostTensors& t, const SampledRo
     const auto scale = static_cast<float>(softmax_scale(p));
     for (float& score : weights) {
       score *= scale;
-      const float rounded = round_to(output_dtype(p.dtype), score);
+      const float rounded = round_to(p.dtype == DType::e4m3 ? DType::bf16 : p.dtype, score);
       if (std::isfinite(rounded)) score = rounded;
     }
     const Softmax<float> softmax(weights);
@@ -211,7 +225,9 @@ EmulatedRow emulated_row(const Problem& p, const HostTensors& t, const SampledRo
     round_weights(p.dtype, weights, softmax.sum);
   }
   result.o = weighted_values(p, view, keys, weights);
-  for (float& value : result.o) value = round_to(output_dtype(p.dtype), value);
+  for (float& value : result.o) {
+    value = round_to(output_dtype(p), value / view.o_unit) * view.o_unit;
+  }
   return result;
 }
 
@@ -224,8 +240,10 @@ VerifyResult verify_on_host(const Problem& p, const HostTensors& t, std::int64_t
     const EmulatedRow emulated = emulated_row(p, t, row);
     const float* o =
         t.o + ((row.batch * p.seqlen_q + row.row) * p.heads_q + row.head) * p.headdim_v;
+    const float unit = RowView(p, t, row).o_unit;
+    std::vector<float> actual(o, o + p.headdim_v);
+    for (float& value : actual) value *= unit;
     const float lse = t.lse[(row.batch * p.heads_q + row.head) * p.seqlen_q + row.row];
-    const std::span<const float> actual(o, static_cast<std::size_t>(p.headdim_v));
     judge.add_row(row, actual, reference.o, emulated.o, lse, reference.lse, emulated.lse);
     if (real != nullptr && std::isfinite(reference.lse)) {
       judge.add_unquantized_row(actual, reference_row(p, *real, row).o);

@@ -17,13 +17,15 @@ namespace rooflash {
 struct HostCase {
   std::vector<float> q, k, v, o, lse;
   // With e4m3 alone: the scales, as in kernel.hpp, and the inputs before quantising, in bf16.
-  std::vector<float> q_scale = {}, k_scale = {}, v_scale = {}, v_log2 = {};
+  std::vector<float> q_scale = {}, k_scale = {}, v_scale = {}, v_log2 = {}, v_mean = {};
   std::vector<float> real_q = {}, real_k = {}, real_v = {};
   HostTensors tensors();
   // Q, K and V before quantising, with the outputs.
   HostTensors real_tensors();
 };
 HostCase make_host_case(const Problem& problem, std::uint64_t seed);
+// Q, K, V and the scales of an e4m3 case, made anew of its inputs before quantising.
+void quantize_case(const Problem& problem, HostCase& host);
 
 struct ReferenceRow {
   std::vector<double> o;  // headdim_v values; 0 where no key is visible
@@ -37,7 +39,7 @@ struct EmulatedRow {
   float lse = 0;
 };
 // S, P and O rounded to the dtype, fp32 accumulation; where S is not finite in the dtype it stays
-// fp32. With e4m3, S is rounded to O's type, as an FP8 GEMM writes it, and P is rounded before it
+// fp32. With e4m3, S is rounded to bf16, as an FP8 GEMM writes it, and P is rounded before it
 // is divided by the row's sum, in units that round the row's largest weight as badly as e4m3 can:
 // kernels weigh against other references than the largest score, too.
 EmulatedRow emulated_row(const Problem& problem, const HostTensors& tensors, const SampledRow& row);

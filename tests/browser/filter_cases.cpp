@@ -42,6 +42,7 @@ std::vector<Subject> subjects() {
     p.distribution = i % 9 ? Distribution::normal : Distribution::peaky;
     if (p.dtype == DType::e4m3 && i % 8 == 3) p.options["accum"] = "fast";
     if (p.dtype == DType::e4m3 && i % 3 == 0) p.options["hadamard"] = "on";
+    if (p.dtype == DType::e4m3 && i % 5 == 2) p.options = {{"max", "true"}, {"out", "fp16"}};
     all.push_back({kernels[i / 4 % 3], devices[i / 2 % 3], p});
   }
   return all;
@@ -60,8 +61,9 @@ std::vector<std::string> expressions() {
       "seqlen:1m", "seqlen:=1024", "seqlen:512,>=8k", "seqlen:512,512", "seqlen-q:1",
       "headdim:64,96", "headdim-v:128", "gqa-ratio:>1", "nheads:<=4", "nheads-kv:2",
       "fp8-accum:fast", "fp8-accum:exact", "fp8-scale:block OR fp8-hadamard:on", "batch-size:1:3:1",
-      "dtype:*16", "mask:w*", "align:top-left", "distribution:peaky", "\tkernel:fa2\t dtype:bf16 ",
-      "kernel:fa2  OR  kernel:naive",
+      "fp8-max:true", "fp8-max:lazy fp8-smooth:off", "fp8-smooth:on OR fp8-out:fp16",
+      "fp8-out:fp32", "dtype:*16", "mask:w*", "align:top-left", "distribution:peaky",
+      "\tkernel:fa2\t dtype:bf16 ", "kernel:fa2  OR  kernel:naive",
       // Wrong.
       "", " ", "fa2", "kernel", "kernel:", "kernel: fa2", ":fa2", "nokey:1", "kernel:fa2 OR",
       "OR kernel:fa2", "kernel:fa2 AND", "AND", "kernel:(fa2", "kernel:(fa2 naive)", "kernel:()",

@@ -103,5 +103,39 @@ TEST_F(Cudnn, IsRightOrRefuses) {
   EXPECT_GT(ok, 20);
 }
 
+// What it takes of e4m3: one scale a tensor, O in e4m3.
+TEST_F(Cudnn, E4m3IsRightOrRefuses) {
+  int ok = 0;
+  for (const std::int64_t headdim : {64, 128, 256}) {
+    for (const auto& [seqlen_q, seqlen_kv] :
+         {std::pair<std::int64_t, std::int64_t>{1024, 1024}, {257, 257}, {113, 203}, {300, 113}}) {
+      for (const MaskKind mask : {MaskKind::none, MaskKind::causal}) {
+        Problem p;
+        p.dtype = DType::e4m3;
+        p.batch = 2;
+        p.heads_q = 6;
+        p.heads_kv = 2;
+        p.seqlen_q = seqlen_q;
+        p.seqlen_kv = seqlen_kv;
+        p.headdim = p.headdim_v = headdim;
+        p.mask.kind = mask;
+        p.options = {{"accum", "fast"}, {"out", "e4m3"}, {"scale", "tensor"}};
+        SCOPED_TRACE(case_id("cudnn", p));
+        const Row row = verified(p);
+        EXPECT_FALSE(backend_->lost());
+        if (row.status == Status::ok) {
+          ++ok;
+        } else {
+          EXPECT_EQ(row.status, Status::unsupported) << row.reason;
+          EXPECT_TRUE(row.reason.starts_with("cuDNN ")) << row.reason;
+        }
+        p.options.erase("out");
+        EXPECT_EQ(verified(p).reason, "of e4m3 problems cudnn takes those with --fp8-out e4m3");
+      }
+    }
+  }
+  EXPECT_GT(ok, 0);
+}
+
 }  // namespace
 }  // namespace rooflash

@@ -57,7 +57,7 @@ std::vector<float> decode_as(const std::vector<std::byte>& bytes) {
 }
 
 std::int64_t o_bytes(const Problem& p) {
-  return o_elements(p) * size_bytes(output_dtype(p.dtype));
+  return o_elements(p) * size_bytes(output_dtype(p));
 }
 
 std::int64_t workspace_bytes(const Kernel* kernel, const Problem& p) {
@@ -124,7 +124,7 @@ void DeviceCase::upload_inputs(const HostCase& host) {
 }
 
 void DeviceCase::upload_outputs(const HostCase& host) {
-  upload(tensors_.o, encode(output_dtype(problem_.dtype), host.o));
+  upload(tensors_.o, encode(output_dtype(problem_), host.o));
   upload(tensors_.lse, encode(DType::fp32, host.lse));
 }
 
@@ -146,7 +146,7 @@ void DeviceCase::run(int poison) {
 }
 
 void DeviceCase::download_outputs(HostCase& host) const {
-  host.o = decode(output_dtype(problem_.dtype), o_.download());
+  host.o = decode(output_dtype(problem_), o_.download());
   host.lse = decode(DType::fp32, lse_.download());
 }
 
@@ -177,19 +177,13 @@ void edit_inputs(const Problem& p, HostCase& host,
                  const std::function<void(std::vector<float>& q, std::vector<float>& k)>& edit) {
   if (p.dtype != DType::e4m3) return edit(host.q, host.k);
   edit(host.real_q, host.real_k);
-  QuantizedInputs quantized = quantize(p, host.real_q, host.real_k, host.real_v);
-  host.q = std::move(quantized.q);
-  host.k = std::move(quantized.k);
-  host.v = std::move(quantized.v);
-  host.q_scale = std::move(quantized.q_scale);
-  host.k_scale = std::move(quantized.k_scale);
-  host.v_scale = std::move(quantized.v_scale);
-  host.v_log2 = std::move(quantized.v_log2);
+  quantize_case(p, host);
 }
 
 std::vector<float> scales_of(const HostCase& host) {
   std::vector<float> scales;
-  for (const auto* part : {&host.q_scale, &host.k_scale, &host.v_log2, &host.v_scale}) {
+  for (const auto* part :
+       {&host.v_mean, &host.q_scale, &host.k_scale, &host.v_log2, &host.v_scale}) {
     scales.insert(scales.end(), part->begin(), part->end());
   }
   return scales;

@@ -1,6 +1,7 @@
 // fp8 beyond what every forward kernel is tested on: both ways to sum up, scales and rotation, and
 // sums over many keys whose values have a mean.
 #include <string>
+#include <utility>
 
 #include "device_case.hpp"
 #include "harness.hpp"
@@ -83,6 +84,52 @@ TEST_F(Fp8, SmallScalesAndRotation) {
         expect_reference(kernel_of(headdim), p);
       }
     }
+  }
+}
+
+TEST_F(Fp8, SmallMaximaMeansAndOutputs) {
+  for (const std::int64_t headdim : {48, 64, 128, 256}) {
+    for (const char* accum : {"", "fast"}) {
+      for (const char* max : {"", "true"}) {
+        for (const char* smooth : {"", "on"}) {
+          for (const char* out : {"", "fp16"}) {
+            Problem p = problem(headdim, false);
+            p.batch = 2;
+            p.heads_q = 4;
+            p.heads_kv = 2;
+            p.seqlen_q = 500;
+            p.seqlen_kv = 450;  // with rows that see no key
+            p.mask.kind = MaskKind::causal;
+            p.distribution = *smooth != '\0' ? Distribution::biased : Distribution::peaky;
+            const std::pair<const char*, const char*> options[] = {
+                {"accum", accum}, {"max", max}, {"smooth", smooth}, {"out", out}};
+            for (const auto& [name, value] : options) {
+              if (*value != '\0') p.options[name] = value;
+            }
+            expect_reference(kernel_of(headdim), p);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Without a mean there is nothing that sums of tensor cores lose in one direction.
+TEST_F(Fp8, FastSumsOfSmoothedValuesAreRight) {
+  for (const std::int64_t headdim : {64, 128, 256}) {
+    Problem p = problem(headdim, true);
+    p.heads_q = 2;
+    p.seqlen_q = 500;
+    p.seqlen_kv = 16384;
+    p.distribution = Distribution::biased;
+    p.options["smooth"] = "on";
+    SCOPED_TRACE(case_id("fp8", p));
+    DeviceCase device(find_kernel("fp8"), p);
+    device.make_inputs(kSeed);
+    device.run();
+    const VerifyResult result = verify_on_gpu(p, kSeed, device.tensors(), gpu().stream);
+    EXPECT_EQ(result.status, "passed") << result.worst;
+    EXPECT_LE(result.rel_err.value_or(1), 4e-3);
   }
 }
 

@@ -62,6 +62,7 @@ TEST_P(Kernels, ItemAloneEqualsItemInBatch) {
     alone.k_scale = of_item(in_batch.k_scale);
     alone.v_scale = of_item(in_batch.v_scale);
     alone.v_log2 = of_item(in_batch.v_log2);
+    alone.v_mean = of_item(in_batch.v_mean);
     for (const Mask& mask : kernel.masks(p, 6)) {
       p.mask = item.mask = mask;
       SCOPED_TRACE(case_id(kernel.kernel->name, p));

@@ -71,6 +71,19 @@ TEST(GpuVerify, SmallInputsOfE4m3AreThoseOfTheCpuInEveryMode) {
   }
 }
 
+TEST(GpuVerify, SmallSmoothedInputsAreThoseOfTheCpu) {
+  for (const std::int64_t headdim : {16, 64, 112, 256}) {
+    for (const std::int64_t seqlen_kv : {1, 191, 1000}) {
+      Problem p = small_problem(DType::e4m3);
+      p.headdim = p.headdim_v = headdim;
+      p.seqlen_kv = seqlen_kv;
+      p.distribution = Distribution::biased;
+      p.options["smooth"] = "on";
+      expect_same_inputs(p);
+    }
+  }
+}
+
 struct Verdicts {
   VerifyResult cpu, gpu;
 };
@@ -90,6 +103,24 @@ Verdicts judge_ones(const Problem& p) {
           verify_on_gpu(p, kSeed, device.tensors(), gpu().stream)};
 }
 
+void expect_twelve_digits(const Problem& p) {
+  SCOPED_TRACE(case_id("reference", p));
+  const auto [cpu, gpu] = judge_ones(p);
+  EXPECT_EQ(gpu.rows_checked, "all");
+  EXPECT_NEAR(*gpu.max_abs_err, *cpu.max_abs_err, 1e-12 * *cpu.max_abs_err);
+  EXPECT_NEAR(*gpu.rms_err, *cpu.rms_err, 1e-12 * *cpu.rms_err);
+  EXPECT_NEAR(*gpu.rel_err, *cpu.rel_err, 1e-12 * *cpu.rel_err);
+  ASSERT_EQ(gpu.unquantized_rms_err.has_value(), p.dtype == DType::e4m3);
+  if (p.dtype == DType::e4m3) {
+    EXPECT_NEAR(*gpu.unquantized_rms_err, *cpu.unquantized_rms_err,
+                1e-12 * *cpu.unquantized_rms_err);
+  }
+  // The tolerances come from the emulations. In fp32 these have no rounding points but those of
+  // the sums, whose order differs.
+  if (p.dtype == DType::fp32) return;
+  EXPECT_NEAR(*gpu.tolerance_rms, *cpu.tolerance_rms, 0.02 * *cpu.tolerance_rms);
+}
+
 // The sums run in another order on the GPU, so the references differ in their last bits.
 TEST(GpuVerify, SmallReferenceIsThatOfTheCpuToTwelveDigits) {
   struct Shape {
@@ -105,21 +136,23 @@ TEST(GpuVerify, SmallReferenceIsThatOfTheCpuToTwelveDigits) {
       p.seqlen_q = shape.seqlen_q;
       p.seqlen_kv = shape.seqlen_kv;
       p.mask = shape.mask;
-      SCOPED_TRACE(case_id("reference", p));
-      const auto [cpu, gpu] = judge_ones(p);
-      EXPECT_EQ(gpu.rows_checked, "all");
-      EXPECT_NEAR(*gpu.max_abs_err, *cpu.max_abs_err, 1e-12 * *cpu.max_abs_err);
-      EXPECT_NEAR(*gpu.rms_err, *cpu.rms_err, 1e-12 * *cpu.rms_err);
-      EXPECT_NEAR(*gpu.rel_err, *cpu.rel_err, 1e-12 * *cpu.rel_err);
-      ASSERT_EQ(gpu.unquantized_rms_err.has_value(), dtype == DType::e4m3);
-      if (dtype == DType::e4m3) {
-        EXPECT_NEAR(*gpu.unquantized_rms_err, *cpu.unquantized_rms_err,
-                    1e-12 * *cpu.unquantized_rms_err);
-      }
-      // The tolerances come from the emulations. In fp32 these have no rounding points but those of
-      // the sums, whose order differs.
-      if (dtype == DType::fp32) continue;
-      EXPECT_NEAR(*gpu.tolerance_rms, *cpu.tolerance_rms, 0.02 * *cpu.tolerance_rms);
+      expect_twelve_digits(p);
+    }
+  }
+}
+
+// What O is of, and in units of.
+TEST(GpuVerify, SmallReferenceOfE4m3TakesMeansAndUnits) {
+  for (const char* out : {"", "fp16", "e4m3"}) {
+    for (const char* smooth : {"", "on"}) {
+      Problem p = small_problem(DType::e4m3);
+      p.seqlen_q = 50;
+      p.seqlen_kv = 20;
+      p.mask = {MaskKind::causal};
+      p.distribution = Distribution::biased;
+      if (*out != '\0') p.options["out"] = out;
+      if (*smooth != '\0') p.options["smooth"] = smooth;
+      expect_twelve_digits(p);
     }
   }
 }

@@ -263,7 +263,7 @@ class Forward {
         store_row(o_parts_.data() + at * p_.headdim_v, DType::fp32, lse_parts_.data() + at);
       } else {
         store_row(t_.o + row_offset(batch, query, head_q, p_.seqlen_q, p_.heads_q, p_.headdim_v),
-                  output_dtype(p_.dtype), t_.lse + row);
+                  output_dtype(p_), t_.lse + row);
       }
     }
   }
@@ -312,7 +312,7 @@ class Forward {
     const std::int64_t head = row / p_.seqlen_q;
     store_row(t_.o + row_offset(head / p_.heads_q, row % p_.seqlen_q, head % p_.heads_q,
                                 p_.seqlen_q, p_.heads_q, p_.headdim_v),
-              output_dtype(p_.dtype), t_.lse + row);
+              output_dtype(p_), t_.lse + row);
   }
 
   const Problem& p_;
@@ -425,7 +425,7 @@ Traffic traffic(const Problem& p, Tile tile, const Config& config, double fp32_o
       read_stream("q", q_elements(p) * bytes, splits * q_elements(p) * bytes, splits, row, kPiece),
       read_stream("k", k_elements(p) * bytes, heads * key_rows * row, sharing, row, kPiece),
       read_stream("v", v_elements(p) * bytes, heads * key_rows * row_v, sharing, row_v, kPiece),
-      write_stream("o", o_elements(p) * size_bytes(output_dtype(p.dtype)), row_v, kPiece),
+      write_stream("o", o_elements(p) * size_bytes(output_dtype(p)), row_v, kPiece),
       write_stream("lse", lse_elements(p) * 4),
   };
   const double scores =

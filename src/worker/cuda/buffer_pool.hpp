@@ -32,7 +32,7 @@ class BufferPool {
 // The tensors of a case, not filled.
 inline Tensors allocate(BufferPool& pool, const Problem& problem, std::int64_t workspace_bytes) {
   const std::int64_t in = size_bytes(problem.dtype);
-  const std::int64_t out = size_bytes(output_dtype(problem.dtype));
+  const std::int64_t out = size_bytes(output_dtype(problem));
   Tensors tensors;
   tensors.q = pool.get("q", q_elements(problem) * in);
   tensors.k = pool.get("k", k_elements(problem) * in);

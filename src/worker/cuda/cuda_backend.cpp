@@ -386,7 +386,7 @@ void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, cons
                      .measure(
                          problem.dtype, prepare, [&] { launch(stream_); }, expected);
   const auto output =
-      static_cast<double>(o_elements(problem) * size_bytes(output_dtype(problem.dtype)));
+      static_cast<double>(o_elements(problem) * size_bytes(output_dtype(problem)));
   if (row.counters.hbm_write_bytes.value_or(output) < 0.5 * output) {
     row.flags.emplace_back("output_in_l2");  // the intensity is higher than a longer run would show
   }

@@ -13,9 +13,11 @@ Problem with(std::map<std::string, std::string> options) {
 }
 
 TEST(Fp8Modes, ComeFromTheOptions) {
-  EXPECT_EQ(fp8_modes(with({})), (Fp8Modes{ScaleSpan::block, false, true}));
+  EXPECT_EQ(fp8_modes(with({})), Fp8Modes{});
   EXPECT_EQ(fp8_modes(with({{"scale", "head"}, {"hadamard", "on"}, {"accum", "fast"}})),
-            (Fp8Modes{ScaleSpan::head, true, false}));
+            (Fp8Modes{.scale = ScaleSpan::head, .hadamard = true, .exact_accumulation = false}));
+  EXPECT_EQ(fp8_modes(with({{"max", "true"}, {"smooth", "on"}, {"out", "e4m3"}})),
+            (Fp8Modes{.true_maximum = true, .smooth_values = true, .output = DType::e4m3}));
   EXPECT_EQ(fp8_modes(with({{"scale", "tensor"}})).scale, ScaleSpan::tensor);
 }
 
@@ -40,6 +42,29 @@ TEST(Fp8Modes, DefaultsAreDropped) {
   Problem p = with({{"scale", "block"}, {"accum", "fast"}, {"hadamard", "off"}, {"split", "4"}});
   drop_fp8_defaults(p);
   EXPECT_EQ(p.options, (std::map<std::string, std::string>{{"accum", "fast"}, {"split", "4"}}));
+}
+
+TEST(Fp8Modes, SayTheTypeOfO) {
+  EXPECT_EQ(output_dtype(with({})), DType::bf16);
+  EXPECT_EQ(output_dtype(with({{"out", "fp16"}})), DType::fp16);
+  EXPECT_EQ(output_dtype(with({{"out", "e4m3"}})), DType::e4m3);
+  Problem p;
+  p.dtype = DType::fp32;
+  EXPECT_EQ(output_dtype(p), DType::fp32);
+  EXPECT_EQ(tensor_bytes(with({})) - tensor_bytes(with({{"out", "e4m3"}})), o_elements(with({})));
+}
+
+TEST(Fp8Scales, CountTheMeanOfV) {
+  Problem p = with({});
+  p.heads_q = p.heads_kv = 3;
+  p.headdim = p.headdim_v = 64;
+  const std::int64_t without = scale_elements(p);
+  EXPECT_EQ(v_mean_elements(p), 0);
+  p.options["smooth"] = "on";
+  EXPECT_EQ(v_mean_elements(p), 3 * 64);
+  EXPECT_EQ(scale_elements(p), without + 3 * 64);
+  p.dtype = DType::bf16;
+  EXPECT_EQ(v_mean_elements(p), 0);
 }
 
 TEST(Fp8Scales, CoverRaggedEnds) {

@@ -14,7 +14,6 @@
 #include "fp8/config.hpp"
 #include "fp8/host.hpp"
 #include "fp8/tensor_core.hpp"
-#include "verify/quantize.hpp"
 #include "verify/reference.hpp"
 
 namespace rooflash::fp8 {
@@ -52,14 +51,7 @@ VerifyResult verified(const Problem& p, bool exact = true,
   HostCase c = make_host_case(p, kSeed);
   if (edit) {
     edit(c);
-    const QuantizedInputs inputs = quantize(p, c.real_q, c.real_k, c.real_v);
-    c.q = inputs.q;
-    c.k = inputs.k;
-    c.v = inputs.v;
-    c.q_scale = inputs.q_scale;
-    c.k_scale = inputs.k_scale;
-    c.v_scale = inputs.v_scale;
-    c.v_log2 = inputs.v_log2;
+    quantize_case(p, c);
   }
   const Config config = config_of(std::max(p.headdim, p.headdim_v), exact);
   TwoLevelMemory memory(kSram);

@@ -61,6 +61,8 @@ TEST_F(FilterTest, OptionsOfE4m3HaveTheirDefaults) {
   problem_.options["accum"] = "fast";
   EXPECT_TRUE(keeps("fp8-accum:fast fp8-scale:block fp8-hadamard:off"));
   EXPECT_FALSE(keeps("fp8-accum:exact OR fp8-scale:head OR fp8-hadamard:on"));
+  EXPECT_TRUE(keeps("fp8-max:lazy fp8-smooth:off fp8-out:bf16"));
+  EXPECT_FALSE(keeps("fp8-max:true OR fp8-smooth:on OR fp8-out:fp16,e4m3"));
 }
 
 TEST_F(FilterTest, Comparisons) {

@@ -177,7 +177,8 @@ TEST(CheckOptions, SaysWhatThereIs) {
   EXPECT_EQ(refusal({{"dtype", "e4m3"}, {"option", "scal=head"}}),
             "no kernel of this run has an option 'scal' | did you mean 'scale'?");
   EXPECT_EQ(refusal({{"kernel", "fa2"}, {"option", "splits=2"}}),
-            "no kernel of this run has an option 'splits' | fp8 has scale, hadamard, accum");
+            "no kernel of this run has an option 'splits' | fp8 has scale, hadamard, accum, max, "
+            "smooth, out; cudnn has scale, hadamard, accum, out");
   // Another grid's problems may be of the type.
   const std::vector<Axes> grids = {axes_with({{"kernel", "fp8"}, {"fp8-accum", "fast"}}),
                                    axes_with({{"dtype", "e4m3"}})};

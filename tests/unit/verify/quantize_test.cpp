@@ -162,6 +162,35 @@ TEST(Quantize, SmallBlocksOfVAreScaledUp) {
   EXPECT_EQ(result.v[390 * 8], 224);
 }
 
+// V has a mean of 2: what is quantised has none, and with the mean it is V again.
+TEST(Quantize, SmoothingTakesTheMeanOfVOut) {
+  Problem p = problem();
+  p.distribution = Distribution::biased;
+  p.options["smooth"] = "on";
+  const HostCase c = make_host_case(p, 5);
+  ASSERT_EQ(static_cast<std::int64_t>(c.v_mean.size()), p.batch * p.heads_kv * p.headdim_v);
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t head = 0; head < p.heads_kv; ++head) {
+      for (std::int64_t col = 0; col < p.headdim_v; ++col) {
+        const double mean =
+            c.v_mean[static_cast<std::size_t>((b * p.heads_kv + head) * p.headdim_v + col)];
+        EXPECT_NEAR(mean, 2, 0.3);
+        double left = 0;
+        double errors = 0;
+        for (std::int64_t row = 0; row < p.seqlen_kv; ++row) {
+          const double real = c.real_v[static_cast<std::size_t>(
+              ((b * p.seqlen_kv + row) * p.heads_kv + head) * p.headdim_v + col)];
+          const double got = value_of(p, c, b, row, head, col);
+          left += got;
+          errors += (got + mean - real) * (got + mean - real);
+        }
+        EXPECT_LT(std::fabs(left / static_cast<double>(p.seqlen_kv)), 0.01);
+        EXPECT_LT(std::sqrt(errors / static_cast<double>(p.seqlen_kv)), 0.04);
+      }
+    }
+  }
+}
+
 TEST(Quantize, HostileValuesStayInTheirBlock) {
   Problem p = problem();
   p.batch = p.heads_q = p.heads_kv = 1;
