@@ -29,13 +29,12 @@
 #include "worker/cuda/buffer_pool.hpp"
 #include "worker/cuda/cuda_doctor.hpp"
 #include "worker/cuda/cuda_row.hpp"
-#include "worker/cuda/energy.hpp"
+#include "worker/cuda/failed_case.hpp"
 #include "worker/cuda/profile_case.hpp"
+#include "worker/cuda/timed_case.hpp"
 
 namespace rooflash {
 namespace {
-
-constexpr std::int64_t kVerifyMarginBytes = std::int64_t{256} << 20;  // scratch of the reference
 
 class CudaBackend : public Backend {
  public:
@@ -110,9 +109,6 @@ class CudaBackend : public Backend {
   bool fits(Row& row, std::int64_t needed);
   bool verify(const CaseRequest& request, const Prepared& prepared, const Tensors& tensors,
               Row& row);
-  void time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase, Row& row);
-  void time_quantizing(const CaseRequest& request, const Ready& ready, const PhaseSink& phase,
-                       Row& row);
   void count(const CaseRequest& request, const Traffic& traffic, const Launch& launch, Row& row);
   // Whether another process had a context here at the start, or came since.
   bool is_shared() const {
@@ -185,34 +181,8 @@ Row CudaBackend::run_row(const CaseRequest& request, const PhaseSink& phase, con
   const NvtxRange range(row.case_id);
   try {
     run_case(request, phase, work, row);
-  } catch (const NotBuiltError&) {
-    end_row(row, Status::unsupported, fmt::format("not built for sm_{}", limits_.sm));
-  } catch (const UnsupportedError& error) {
-    // A library says so of a lost context too.
-    lost_ = cudaDeviceSynchronize() != cudaSuccess;
-    end_row(row, lost_ ? Status::failed : Status::unsupported, error.what());
-  } catch (const CudaError& error) {
-    lost_ = error.sticky();
-    if (error.status() == cudaErrorMemoryAllocation) {
-      // Less was left than the estimate said: fragmentation, or memory a family takes by itself.
-      pool_.release();
-      std::size_t free = 0;
-      std::size_t total = 0;
-      if (cudaMemGetInfo(&free, &total) == cudaSuccess) {
-        row.memory.free_bytes = static_cast<std::int64_t>(free);
-      }
-      row.memory.needed_bytes = row.memory.peak_bytes.value_or(0) + kVerifyMarginBytes;
-      end_row(row, Status::oom, error.what());
-    } else if (error.status() == cudaErrorNoKernelImageForDevice) {
-      end_row(row, Status::unsupported, fmt::format("not built for sm_{}", limits_.sm));
-    } else {
-      end_row(row, Status::failed, error.what());
-    }
-  } catch (const std::exception& error) {
-    // A family's own check throws a plain Error; the context may be lost all the same.
-    (void)cudaGetLastError();
-    lost_ = cudaDeviceSynchronize() != cudaSuccess;
-    end_row(row, Status::failed, error.what());
+  } catch (...) {
+    lost_ = end_failed(row, limits_.sm, pool_);
   }
   explain_missing(row);
   return row;
@@ -288,8 +258,18 @@ void CudaBackend::run_case(const CaseRequest& request, const PhaseSink& phase, c
 // Times, verifies once more and counts.
 bool CudaBackend::measure(const CaseRequest& request, const PhaseSink& phase, const Ready& ready,
                           Row& row) {
-  time(request, ready.prepared.launch, phase, row);
-  if (ready.quantizer != nullptr) time_quantizing(request, ready, phase, row);
+  time_launch(timer_, nvml_, request.options, ready.prepared.launch, phase, row);
+  if (request.options.l2 == "warm" &&
+      row.memory.peak_bytes.value_or(0) <= device_.l2_bytes.value_or(0)) {
+    row.flags.emplace_back("l2_resident");
+  }
+  if (ready.quantizer != nullptr) {
+    // Makes the row's inputs again, the same bits.
+    const Launch quantize = [&](CUstream_st* stream) {
+      ready.quantizer->launch(ready.tensors, stream);
+    };
+    time_quantizing(timer_, request.options, quantize, phase, row);
+  }
   if (request.options.verify != "off") {
     // A kernel may be right once and wrong when it runs back to back.
     const NvtxRange range(NvtxPhase::verify);
@@ -340,42 +320,6 @@ bool CudaBackend::verify(const CaseRequest& request, const Prepared& prepared,
   return false;
 }
 
-void CudaBackend::time(const CaseRequest& request, const Launch& launch, const PhaseSink& phase,
-                       Row& row) {
-  phase("warmup");
-  const std::int64_t warmup_launches = timer_.warm_up(launch, request.options);
-  if (request.options.power == "sustained") measure_energy(timer_, nvml_, launch, row);
-  const NvmlSnapshot before = nvml_.snapshot();
-  const double before_us = steady_us();
-  phase("timed");
-  Timing timing = timer_.measure(launch, request.options);
-  timing.time_us.warmup_launches = warmup_launches;
-  const NvmlSnapshot after = nvml_.snapshot();
-
-  row.trace = trace_of(timing);
-  if (before.power_w) row.trace->power_w.push_back({before_us, *before.power_w});
-  if (after.power_w) row.trace->power_w.push_back({steady_us(), *after.power_w});
-  add_timing(row, std::move(timing), before, after);
-  const std::int64_t footprint = row.memory.peak_bytes.value_or(0);
-  if (request.options.l2 == "warm" && footprint <= device_.l2_bytes.value_or(0)) {
-    row.flags.emplace_back("l2_resident");
-  }
-}
-
-// Makes the row's inputs again, the same bits.
-void CudaBackend::time_quantizing(const CaseRequest& request, const Ready& ready,
-                                  const PhaseSink& phase, Row& row) {
-  const Launch launch = [&](CUstream_st* stream) {
-    ready.quantizer->launch(ready.tensors, stream);
-  };
-  phase("warmup");
-  const std::int64_t warmup_launches = timer_.warm_up(launch, request.options);
-  phase("timed");
-  row.quantize_us = timer_.measure(launch, request.options).time_us;
-  row.quantize_us->warmup_launches = warmup_launches;
-  row.time_with_quantize_us = row.time_us->median + row.quantize_us->median;
-}
-
 void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, const Launch& launch,
                         Row& row) {
   const Problem& problem = request.problem;
@@ -385,8 +329,7 @@ void CudaBackend::count(const CaseRequest& request, const Traffic& traffic, cons
   row.counters = counter_session(request.options.counters)
                      .measure(
                          problem.dtype, prepare, [&] { launch(stream_); }, expected);
-  const auto output =
-      static_cast<double>(o_elements(problem) * size_bytes(output_dtype(problem)));
+  const auto output = static_cast<double>(o_elements(problem) * size_bytes(output_dtype(problem)));
   if (row.counters.hbm_write_bytes.value_or(output) < 0.5 * output) {
     row.flags.emplace_back("output_in_l2");  // the intensity is higher than a longer run would show
   }
