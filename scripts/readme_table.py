@@ -309,16 +309,16 @@ def sustained(_, record, more):
 
 
 def errors(_, record, distributions):
-    """Of rows that are not right, too: they have errors."""
+    """Of rows that are not right, too: they have errors. Refused ones have none."""
     lines = []
     for row in sorted(load(record)["rows"], key=lambda row: (row["problem"]["seqlen_kv"], row["case"])):
         problem, verify = row["problem"], row["verify"]
-        if problem["distribution"] in distributions:
-            lines.append([problem["distribution"], f"{problem['seqlen_kv']:,}",
+        if problem["distribution"] in distributions and verify["rel_err"] is not None:
+            lines.append([problem["distribution"], f"{problem['seqlen_kv']:,}", f"`{row['kernel']}`",
                           options_of(row, ", ") or "defaults", row["status"],
                           f"{verify['rel_err']:.1e}", f"{verify['unquantized_rms_err']:.1e}"])
     lines.sort(key=lambda line: distributions.index(line[0]))
-    return table(["inputs", "keys", "options", "row", "relative error", "RMSE, unquantised inputs"], lines)
+    return table(["inputs", "keys", "kernel", "options", "row", "relative error", "RMSE, unquantised inputs"], lines)
 
 
 def rivals(_, record, __):
