@@ -6,6 +6,19 @@
 #include <string>
 
 namespace rooflash {
+namespace {
+
+// Whether there were more samples than are kept.
+bool thin(std::optional<TimeUs>& time, std::string_view name, Row& row) {
+  constexpr std::size_t kKept = 3;
+  if (!time || time->samples.size() <= kKept) return false;
+  const double largest = *std::max_element(time->samples.begin(), time->samples.end());
+  time->samples = {time->min, time->median, largest};
+  row.missing[std::string(name) + ".samples"] = "least, median and largest of all";
+  return true;
+}
+
+}  // namespace
 
 void add_rounds(Record& record, const Record& next, int first_round) {
   for (const DeviceInfo& device : next.environment.devices) {
@@ -49,14 +62,10 @@ void keep_last_rounds(Record& record, std::size_t most) {
 }
 
 void thin_samples(Record& record) {
-  constexpr std::size_t kKept = 3;
   for (Row& row : record.rows) {
     row.trace.reset();
-    if (!row.time_us || row.time_us->samples.size() <= kKept) continue;
-    TimeUs& time = *row.time_us;
-    const double largest = *std::max_element(time.samples.begin(), time.samples.end());
-    time.samples = {time.min, time.median, largest};
-    row.missing["time_us.samples"] = "least, median and largest of all";
+    thin(row.quantize_us, "quantize_us", row);
+    if (!thin(row.time_us, "time_us", row)) continue;
     if (row.clock_mhz && !row.clock_mhz->samples.empty()) {
       row.clock_mhz->samples.clear();
       row.missing["clock_mhz.samples"] = "left out with the time samples";

@@ -18,7 +18,7 @@ int end_of_rounds(const Record& record);
 // Keeps the last `most` rounds of each case, and numbers them from 0.
 void keep_last_rounds(Record& record, std::size_t most);
 
-// Leaves of each row's time samples the least, the middle and the largest, and says so in
+// Leaves of each row's samples of each time the least, the middle and the largest, and says so in
 // Row::missing; drops the traces. All that a gate needs, in a file that a reviewer can read.
 void thin_samples(Record& record);
 

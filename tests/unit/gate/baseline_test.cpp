@@ -96,6 +96,23 @@ TEST(Baseline, KeepsThreeSamplesAndStaysAReadableRecord) {
   EXPECT_TRUE(read.rows[0].clock_mhz->samples.empty());
 }
 
+TEST(Baseline, HoldsQuantisingInThreeSamples) {
+  Record one = fixture::quantized(1000, 200, 1);
+  TimeUs& time = *one.rows[0].quantize_us;
+  time.samples = {9, 1, 5, 7, 3};
+  time.n = 5;
+  time.min = 1;
+  time.median = time.ci95_low = time.ci95_high = 5;
+  one.rows[0].time_with_quantize_us = 1001 + 5;
+  const std::string text = record_text(baseline_parts(one)[0].record);
+  const Row read = record_from_json(parse_json(text, "baseline"), "baseline").rows[0];
+  EXPECT_EQ(read.quantize_us->samples, (std::vector<double>{1, 5, 9}));
+  EXPECT_EQ(read.quantize_us->n, 5);
+  EXPECT_EQ(read.time_us->samples.size(), 1U);
+  EXPECT_TRUE(read.missing.contains("quantize_us.samples"));
+  EXPECT_FALSE(read.missing.contains("time_us.samples"));
+}
+
 TEST(Baseline, TheSameRoundsAreNotAddedTwice) {
   Record stored = measured(1000, 3);
   EXPECT_EQ(add_to_baseline(stored, measured(1000, 3)),

@@ -72,6 +72,35 @@ inline std::vector<Row> rounds(const std::string& kernel, std::int64_t seqlen, d
   return rows;
 }
 
+// Rounds of an e4m3 case whose attention takes `time_us` and quantising `quantize_us`, each with a
+// wander of its own.
+inline std::vector<Row> quantized_rounds(std::int64_t seqlen, double time_us, double quantize_us,
+                                         int n) {
+  static constexpr double kWander[] = {-0.003, 0.002, 0.005, -0.001, 0.004, 0.0, -0.005, 0.003};
+  std::vector<Row> rows = rounds("fp8", seqlen, time_us, n);
+  for (Row& one : rows) {
+    one.problem.dtype = DType::e4m3;
+    one.case_id = case_id(one.kernel, one.problem);
+    one.definition_hash = definition_hash(one.kernel, one.problem);
+    TimeUs& time = one.quantize_us.emplace(*one.time_us);
+    time.median = time.min = quantize_us * (1 + kWander[one.round % 8]);
+    time.ci95_low = time.ci95_high = time.median;
+    time.samples = {time.median};
+    one.time_with_quantize_us = one.time_us->median + time.median;
+  }
+  return rows;
+}
+
+inline Record quantized(double time_us, double quantize_us, int n = 7) {
+  return record(quantized_rounds(1024, time_us, quantize_us, n));
+}
+
+inline void drop_quantizing(Row& row, const std::string& reason) {
+  row.quantize_us.reset();
+  row.time_with_quantize_us.reset();
+  row.missing["quantize_us"] = row.missing["time_with_quantize_us"] = reason;
+}
+
 inline Record measured(double time_us, int n = 7) {
   return record(rounds("fa2", 1024, time_us, n));
 }
