@@ -84,6 +84,16 @@ void print_comparison_warnings(const Comparison& comparison) {
                     "Measure both sides with --rounds 7, or compare --metric static,counters",
                     counted(short_of_rounds, "case")));
   }
+  std::string reason;
+  std::int64_t without_base = 0;
+  for (const CaseComparison& one : comparison.cases) {
+    if (!one.quantize || ruling_of(*one.quantize).verdict != Verdict::fresh) continue;
+    if (++without_base == 1) reason = ruling_of(*one.quantize).reason;
+  }
+  if (without_base > 0) {
+    print_message(fmt::format("warning: quantising of {} is new, so it is not judged ({})",
+                              counted(without_base, "case"), printable(reason)));
+  }
 }
 
 }  // namespace rooflash

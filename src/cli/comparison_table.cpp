@@ -79,12 +79,41 @@ std::string q_text(OptDouble q) {
   return *q < 0.001 ? "<0.001" : fmt::format("{:.3f}", *q);
 }
 
-std::string figures_of(const CaseComparison& one) {
-  if (!one.time) return fmt::format("{:>9} {:>9} {:>8}  {:<17} {:>6}", "--", "--", "", "", "");
-  const TimeShift& time = *one.time;
-  return fmt::format("{:>9} {:>9} {:>8}  {:<17} {:>6}", format_time_us(time.base_median_us),
-                     format_time_us(time.candidate_median_us), percent_change(time.shift.ratio),
-                     interval_text(time), q_text(time.q));
+std::string figures_of(const std::optional<TimeShift>& time) {
+  if (!time) return fmt::format("{:>9} {:>9} {:>8}  {:<17} {:>6}", "--", "--", "", "", "");
+  return fmt::format("{:>9} {:>9} {:>8}  {:<17} {:>6}", format_time_us(time->base_median_us),
+                     format_time_us(time->candidate_median_us), percent_change(time->shift.ratio),
+                     interval_text(*time), q_text(time->q));
+}
+
+// `text`, the verdict, and the reason behind or below it.
+std::string ruled_line(std::string text, const Ruling& ruling, const std::optional<TimeShift>& time,
+                       const TableOptions& options) {
+  const std::string verdict(to_string(ruling.verdict));
+  const bool told = ruling.reason.empty() || (time && ruling.reason == time->reason &&
+                                              !time->shift.ci95);  // by the interval's column
+  const std::string reason = told ? "" : fmt::format("({})", printable(ruling.reason));
+  const bool fits =
+      text.size() + verdict.size() + 1 + reason.size() <= static_cast<std::size_t>(options.width);
+  text += styled(verdict, color_of(ruling.verdict), options);
+  if (!reason.empty()) text += (fits ? " " : "\n" + std::string(kReasonIndent, ' ')) + reason;
+  return text + "\n";
+}
+
+// Below the line of the case, in its columns.
+std::string quantize_lines(const QuantizeComparison& quantize, std::size_t kernel_width,
+                           const TableOptions& options) {
+  const std::size_t label_width = kernel_width + 12;
+  std::string text = ruled_line(
+      fmt::format("    {:<{}} {}  ", "quantising", label_width, figures_of(quantize.time)),
+      ruling_of(quantize), quantize.time, options);
+  if (quantize.with_attention) {
+    std::string both = fmt::format("    {:<{}} {}", "with quantising", label_width,
+                                   figures_of(quantize.with_attention));
+    both.resize(both.find_last_not_of(' ') + 1);
+    text += both + "\n";
+  }
+  return text;
 }
 
 std::string case_line(const CaseComparison& one, std::size_t kernel_width,
@@ -92,22 +121,20 @@ std::string case_line(const CaseComparison& one, std::size_t kernel_width,
   const Line line{&one.problem, false, {}};
   std::string text =
       fmt::format("  {:<{}}  {:<8}{:>4} {}  ", printable(one.kernel), kernel_width,
-                  line_label(line), format_count(one.problem.batch), figures_of(one));
-  const std::string verdict(to_string(one.verdict));
-  const bool told = one.reason.empty() || (one.time && one.reason == one.time->reason &&
-                                           !one.time->shift.ci95);  // by the interval's column
-  const std::string reason = told ? "" : fmt::format("({})", printable(one.reason));
-  const bool fits =
-      text.size() + verdict.size() + 1 + reason.size() <= static_cast<std::size_t>(options.width);
-  text += styled(verdict, color_of(one.verdict), options);
-  if (!reason.empty()) text += (fits ? " " : "\n" + std::string(kReasonIndent, ' ')) + reason;
-  return text + "\n";
+                  line_label(line), format_count(one.problem.batch), figures_of(one.time));
+  Ruling ruling{one.verdict, one.reason};
+  if (!one.quantize) return ruled_line(std::move(text), ruling, one.time, options);
+  // The lines below tell of quantising.
+  const Ruling attention = judge_attention(one);
+  ruling.reason = attention.verdict == one.verdict ? attention.reason : "by quantising";
+  return ruled_line(std::move(text), ruling, one.time, options) +
+         quantize_lines(*one.quantize, kernel_width, options);
 }
 
 // "family fa2, 12 cases: +1.8% [+1.2%, +2.3%] slower"
 std::string family_line(const FamilyShift& one, const TableOptions& options) {
   std::string text =
-      fmt::format("family {}, {}: {}", printable(one.kernel),
+      fmt::format("family {}, {}: {}", printable(family_name(one)),
                   counted(std::ssize(one.case_ids), "case"), percent_change(one.shift.ratio));
   if (one.shift.ci95 && one.shift.p) {
     text += fmt::format(" [{}, {}]", percent_change(one.shift.ci95->low),
@@ -126,8 +153,8 @@ std::string values_text(const ByRound& rounds) {
                      counted(std::ssize(values_us), "round"), fmt::join(texts, ", "));
 }
 
-std::string explain_time(const TimeShift& time) {
-  std::string text = fmt::format("time       base {}\n           new  {}\n",
+std::string explain_time(std::string_view name, const TimeShift& time) {
+  std::string text = fmt::format("{:<10} base {}\n           new  {}\n", name,
                                  values_text(time.base_us), values_text(time.candidate_us));
   text += fmt::format("           change {}, 95% interval {}", percent_change(time.shift.ratio),
                       time.shift.ci95 ? interval_text(time) : "unknown: " + time.reason);
@@ -140,6 +167,18 @@ std::string explain_time(const TimeShift& time) {
     text += fmt::format("; change in cycles {}", percent_change(*time.cycles_ratio));
   }
   return text + "\n           unit: one round. Samples of one round are not independent.\n";
+}
+
+std::string explain_quantizing(const QuantizeComparison& quantize) {
+  const Ruling ruling = ruling_of(quantize);
+  std::string text = fmt::format("quantising {}{}\n", to_string(ruling.verdict),
+                                 ruling.reason.empty() ? "" : ": " + printable(ruling.reason));
+  if (quantize.time) text += explain_time("", *quantize.time);
+  if (quantize.with_attention) {
+    text += fmt::format("with it    {}, 95% interval {}\n", change_text(*quantize.with_attention),
+                        interval_text(*quantize.with_attention));
+  }
+  return text;
 }
 
 }  // namespace
@@ -158,9 +197,12 @@ std::string render_comparison(const Comparison& comparison, bool all, const Tabl
     for (const CaseComparison* one : cases) text += case_line(*one, kernel_width, options);
     text += "\n";
   }
-  if (const auto mean = geomean_ratio(comparison)) {
-    text += fmt::format("geomean of time, {}: {}\n", counted(mean->cases, "case"),
-                        percent_change(mean->ratio));
+  for (const auto& [measure, name] :
+       {std::pair(Measure::time_us, "time"), std::pair(Measure::quantize_us, "quantising")}) {
+    if (const auto mean = geomean_ratio(comparison, measure)) {
+      text += fmt::format("geomean of {}, {}: {}\n", name, counted(mean->cases, "case"),
+                          percent_change(mean->ratio));
+    }
   }
   for (const FamilyShift& one : comparison.families) {
     if (all || one.direction != Direction::same) text += family_line(one, options);
@@ -223,7 +265,8 @@ std::string explain_case(const CaseComparison& found) {
                         : figure.is_better() ? "better"
                                              : "same");
   }
-  if (found.time) text += explain_time(*found.time);
+  if (found.time) text += explain_time("time", *found.time);
+  if (found.quantize) text += explain_quantizing(*found.quantize);
   if (!found.rules.empty()) text += fmt::format("rules      {}\n", printable(found.rules));
   if (!found.repro.empty()) text += fmt::format("run it     {}\n", printable(found.repro, 2000));
   return text;

@@ -28,7 +28,9 @@ Json interval(const std::optional<Interval>& ci95) {
   return ci95 ? Json{ci95->low, ci95->high} : Json(nullptr);
 }
 
-Json time_json(const TimeShift& time) {
+Json time_json(const std::optional<TimeShift>& found) {
+  if (!found) return nullptr;
+  const TimeShift& time = *found;
   return {{"base_us", values_of(time.base_us)},
           {"new_us", values_of(time.candidate_us)},
           {"base_median_us", time.base_median_us},
@@ -41,6 +43,14 @@ Json time_json(const TimeShift& time) {
           {"detectable", number(detectable_change(time).change)},
           {"threshold", time.threshold},
           {"paired", time.pairing == Pairing::paired}};
+}
+
+Json quantize_json(const QuantizeComparison& quantize) {
+  const Ruling ruling = ruling_of(quantize);
+  return {{"verdict", to_string(ruling.verdict)},
+          {"reason", ruling.reason},
+          {"time", time_json(quantize.time)},
+          {"time_with_quantize", time_json(quantize.with_attention)}};
 }
 
 Json case_json(const CaseComparison& one) {
@@ -58,12 +68,14 @@ Json case_json(const CaseComparison& one) {
           {"reason", one.reason},
           {"rules", one.rules},
           {"figures", std::move(figures)},
-          {"time", one.time ? time_json(*one.time) : Json(nullptr)},
+          {"time", time_json(one.time)},
+          {"quantize", one.quantize ? quantize_json(*one.quantize) : Json(nullptr)},
           {"repro", one.repro}};
 }
 
 Json family_json(const FamilyShift& one) {
   return {{"kernel", one.kernel},
+          {"measure", to_string(one.measure)},
           {"device", one.device_class},
           {"cases", one.case_ids.size()},
           {"verdict", to_string(verdict_of(one.direction))},
@@ -73,11 +85,6 @@ Json family_json(const FamilyShift& one) {
           {"p", number(one.shift.p)},
           {"cycles_ratio", number(one.cycles_ratio)},
           {"threshold", one.threshold}};
-}
-
-std::string time_text(const TimeShift& time) {
-  return fmt::format("{} to {}, {}", format_time_us(time.base_median_us),
-                     format_time_us(time.candidate_median_us), percent_change(time.shift.ratio));
 }
 
 JunitCase junit_case(const CaseComparison& one) {
@@ -113,7 +120,7 @@ JunitCase junit_case(const CaseComparison& one) {
 JunitCase junit_case(const FamilyShift& one) {
   JunitCase test;
   test.classname = one.kernel;
-  test.name = fmt::format("{}, geometric mean of {}", one.kernel,
+  test.name = fmt::format("{}, geometric mean of {}", family_name(one),
                           counted(std::ssize(one.case_ids), "case"));
   test.message =
       fmt::format("{}: {}{}", to_string(verdict_of(one.direction)), percent_change(one.shift.ratio),
@@ -161,7 +168,7 @@ std::string markdown_line(const CaseComparison& one) {
 
 std::string case_message(const CaseComparison& one) {
   std::string text(to_string(one.verdict));
-  if (one.time) text += ": " + time_text(*one.time);
+  if (one.time) text += ": " + change_text(*one.time);
   if (!one.reason.empty()) text += fmt::format("{}{}", one.time ? "; " : ": ", one.reason);
   return text;
 }
@@ -189,10 +196,10 @@ std::string gate_sentence(const GateResult& result) {
   for (const FamilyShift& one : result.comparison.families) {
     const bool told = std::any_of(
         result.comparison.cases.begin(), result.comparison.cases.end(), [&](const auto& other) {
-          return other.verdict == Verdict::slower && other.kernel == one.kernel;
+          return other.kernel == one.kernel && is_slower(other, one.measure);
         });
     if (one.direction != Direction::slower || told) continue;
-    families += fmt::format("; {} as a family slower: {}", printable(one.kernel),
+    families += fmt::format("; {} as a family slower: {}", printable(family_name(one)),
                             percent_change(one.shift.ratio));
   }
   return fmt::format("{}: {}{} (exit {})", gate_headline(result.code),
@@ -270,7 +277,7 @@ std::string verdict_markdown(const GateResult& result, std::size_t max_bytes) {
   }
   for (const FamilyShift& one : result.comparison.families) {
     text +=
-        fmt::format("- family {} on {}, {}: {} ({})\n", escape_markdown(one.kernel),
+        fmt::format("- family {} on {}, {}: {} ({})\n", escape_markdown(family_name(one)),
                     escape_markdown(one.device_class), counted(std::ssize(one.case_ids), "case"),
                     to_string(verdict_of(one.direction)), percent_change(one.shift.ratio));
   }

@@ -24,6 +24,7 @@ struct Settings {
   std::optional<bool> resources;
   std::optional<bool> counters;
   std::optional<bool> time;
+  std::optional<bool> quantize;
   FigureLimits figures;
 };
 
@@ -74,6 +75,8 @@ Settings parse_settings(const JsonNode& node) {
       settings.counters = parse_switch(value);
     } else if (key == "time") {
       settings.time = parse_switch(value);
+    } else if (key == "quantize") {
+      settings.quantize = parse_switch(value);
     } else if (key == "figures") {
       settings.figures = parse_figures(value);
     }
@@ -88,11 +91,13 @@ void apply(const Settings& settings, CaseRules& rules) {
   if (settings.resources) rules.use_resources = rules.use_resources && *settings.resources;
   if (settings.counters) rules.use_counters = rules.use_counters && *settings.counters;
   if (settings.time) rules.use_time = rules.use_time && *settings.time;
+  if (settings.quantize) rules.use_quantize = *settings.quantize;
   for (const auto& [name, limit] : settings.figures) rules.figures[name] = limit;
 }
 
 Exception parse_rule(const JsonNode& node) {
-  node.allow_keys({"filter", "threshold", "abs", "static", "counters", "time", "figures"});
+  node.allow_keys(
+      {"filter", "threshold", "abs", "static", "counters", "time", "quantize", "figures"});
   const JsonNode& text = node.at("filter");
   Exception rule;
   try {
@@ -119,7 +124,7 @@ void parse_gate_rules(std::string_view text, std::string_view file, CompareRules
   const JsonNode root = parse_strict_json(text, file);
   root.allow_keys({"defaults", "rules"});
   if (const JsonNode* defaults = root.find("defaults")) {
-    defaults->allow_keys({"threshold", "abs", "static", "counters", "time", "figures"});
+    defaults->allow_keys({"threshold", "abs", "static", "counters", "time", "quantize", "figures"});
     apply(parse_settings(*defaults), rules);
   }
   std::vector<Exception> exceptions;

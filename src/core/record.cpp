@@ -26,6 +26,10 @@ std::string_view to_string(Status status) {
   return "?";
 }
 
+std::string_view to_string(Measure measure) {
+  return measure == Measure::time_us ? "time_us" : "quantize_us";
+}
+
 std::optional<Status> parse_status(std::string_view text) {
   for (const Status status : {Status::ok, Status::unsupported, Status::wrong, Status::failed,
                               Status::oom, Status::crashed, Status::timeout, Status::not_run}) {

@@ -84,6 +84,10 @@ struct TimeUs {
   OptInt warmup_launches = {};  // before the first sample
 };
 
+// The times of a row that are judged and followed each by itself, by the names of their fields.
+enum class Measure { time_us, quantize_us };
+std::string_view to_string(Measure measure);
+
 struct Clock {
   OptDouble median;
   OptDouble min;

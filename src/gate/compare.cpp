@@ -45,6 +45,7 @@ CaseComparison compare_case(const Record& base, const Match& match, const Compar
       found.figures.insert(found.figures.end(), changes.begin(), changes.end());
     }
     if (own.use_time) found.time = time_shift(base, match, own.time);
+    if (found.time && own.use_quantize) found.quantize = compare_quantizing(match, own.time);
     ruling = judge_tiers(found);
   }
   found.verdict = ruling->verdict;
@@ -60,52 +61,61 @@ bool is_left_out(const CaseComparison& found) {
 void add_q_values(std::vector<CaseComparison>& cases) {
   std::vector<double> p;
   std::vector<TimeShift*> tested;
+  const auto add = [&](std::optional<TimeShift>& time) {
+    if (!time || !time->shift.p) return;
+    p.push_back(*time->shift.p);
+    tested.push_back(&*time);
+  };
   for (CaseComparison& one : cases) {
-    if (!one.time || !one.time->shift.p) continue;
-    p.push_back(*one.time->shift.p);
-    tested.push_back(&*one.time);
+    add(one.time);
+    if (one.quantize) add(one.quantize->time);
   }
   const std::vector<double> q = benjamini_hochberg(p);
   for (std::size_t i = 0; i < q.size(); ++i) tested[i]->q = q[i];
 }
 
-std::vector<FamilyCase> timed_cases(const Comparison& comparison) {
+void add_families(Comparison& comparison, Measure measure) {
   std::vector<FamilyCase> cases;
   for (const CaseComparison& one : comparison.cases) {
-    if (one.time) cases.push_back({one.case_id, one.kernel, one.device_class, *one.time});
+    if (const TimeShift* time = time_of(one, measure)) {
+      cases.push_back({one.case_id, one.kernel, one.device_class, *time});
+    }
   }
-  return cases;
+  for (FamilyShift& family : family_shifts(cases, measure)) {
+    comparison.families.push_back(std::move(family));
+  }
 }
 
 }  // namespace
 
-Verdict verdict_of(Direction direction) {
-  switch (direction) {
-    case Direction::slower:
-      return Verdict::slower;
-    case Direction::faster:
-      return Verdict::faster;
-    case Direction::same:
-      return Verdict::same;
-    case Direction::unsure:
-      break;
-  }
-  return Verdict::unsure;
+const TimeShift* time_of(const CaseComparison& found, Measure measure) {
+  if (measure == Measure::time_us) return found.time ? &*found.time : nullptr;
+  return found.quantize && found.quantize->time ? &*found.quantize->time : nullptr;
 }
 
-Ruling judge_tiers(const CaseComparison& found) {
+Ruling judge_attention(const CaseComparison& found) {
   const auto worse = std::find_if(found.figures.begin(), found.figures.end(),
                                   [](const FigureChange& figure) { return figure.is_worse(); });
   const bool gained = found.time && found.time->direction == Direction::faster;
   if (worse != found.figures.end()) {
     return {gained ? Verdict::faster : Verdict::slower, change_text(*worse)};
   }
-  if (found.time) return {verdict_of(found.time->direction), found.time->reason};
+  if (found.time) return ruling_of(*found.time);
   const auto better = std::find_if(found.figures.begin(), found.figures.end(),
                                    [](const FigureChange& figure) { return figure.is_better(); });
   if (better != found.figures.end()) return {Verdict::faster, change_text(*better)};
   if (!found.figures.empty()) return {Verdict::same, {}};
   return {Verdict::not_comparable, std::string(kNothingInCommon)};
+}
+
+Ruling judge_tiers(const CaseComparison& found) {
+  Ruling ruling = judge_attention(found);
+  return found.quantize ? with_quantizing(std::move(ruling), *found.quantize) : ruling;
+}
+
+bool is_slower(const CaseComparison& found, Measure measure) {
+  if (measure == Measure::time_us) return judge_attention(found).verdict == Verdict::slower;
+  return found.quantize && ruling_of(*found.quantize).verdict == Verdict::slower;
 }
 
 Comparison compare(const Record& base, const Record& candidate, const CompareRules& rules) {
@@ -124,7 +134,8 @@ Comparison compare(const Record& base, const Record& candidate, const CompareRul
     }
   }
   add_q_values(comparison.cases);
-  comparison.families = family_shifts(timed_cases(comparison));
+  add_families(comparison, Measure::time_us);
+  add_families(comparison, Measure::quantize_us);
   return comparison;
 }
 
@@ -149,12 +160,13 @@ int judged_cases(const Comparison& comparison) {
       }));
 }
 
-std::optional<Geomean> geomean_ratio(const Comparison& comparison) {
+std::optional<Geomean> geomean_ratio(const Comparison& comparison, Measure measure) {
   double sum = 0;
   int cases = 0;
   for (const CaseComparison& one : comparison.cases) {
-    if (!one.time) continue;
-    sum += std::log(one.time->shift.ratio);
+    const TimeShift* time = time_of(one, measure);
+    if (time == nullptr) continue;
+    sum += std::log(time->shift.ratio);
     ++cases;
   }
   if (cases == 0) return std::nullopt;

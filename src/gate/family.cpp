@@ -44,8 +44,9 @@ std::optional<Shift> shift_in_cycles(const Members& members) {
   return shift_between(base, candidate, members.front()->time.pairing);
 }
 
-FamilyShift family_shift(const Members& members) {
+FamilyShift family_shift(const Members& members, Measure measure) {
   FamilyShift family;
+  family.measure = measure;
   family.kernel = members.front()->kernel;
   family.device_class = members.front()->device_class;
   for (const FamilyCase* one : members) family.case_ids.push_back(one->case_id);
@@ -76,16 +77,20 @@ FamilyShift family_shift(const Members& members) {
 
 }  // namespace
 
-std::vector<FamilyShift> family_shifts(const std::vector<FamilyCase>& cases) {
+std::vector<FamilyShift> family_shifts(const std::vector<FamilyCase>& cases, Measure measure) {
   std::map<std::pair<std::string, std::string>, Members> families;
   for (const FamilyCase& one : cases) {
     if (!one.time.is_below_floor()) families[{one.kernel, one.device_class}].push_back(&one);
   }
   std::vector<FamilyShift> shifts;
   for (const auto& [name, members] : families) {
-    if (members.size() > 1) shifts.push_back(family_shift(members));
+    if (members.size() > 1) shifts.push_back(family_shift(members, measure));
   }
   return shifts;
+}
+
+std::string family_name(const FamilyShift& family) {
+  return family.kernel + (family.measure == Measure::quantize_us ? " quantising" : "");
 }
 
 }  // namespace rooflash

@@ -24,6 +24,7 @@ struct FamilyCase {
 };
 
 struct FamilyShift {
+  Measure measure = Measure::time_us;
   std::string kernel;
   std::string device_class;
   std::vector<std::string> case_ids;  // those in the mean
@@ -37,7 +38,11 @@ struct FamilyShift {
 };
 
 // One for each kernel and device class with two cases or more. Cases so short that the absolute
-// floor decides about them are left out. Sorted by kernel, then device class.
-std::vector<FamilyShift> family_shifts(const std::vector<FamilyCase>& cases);
+// floor decides about them are left out. Sorted by kernel, then device class. `measure` says what
+// the cases' times are of.
+std::vector<FamilyShift> family_shifts(const std::vector<FamilyCase>& cases, Measure measure);
+
+// "fp8", "fp8 quantising".
+std::string family_name(const FamilyShift& family);
 
 }  // namespace rooflash

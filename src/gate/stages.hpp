@@ -9,8 +9,8 @@
 
 namespace rooflash {
 
-// What a first stage leaves to measure again: the cases whose time is not known to be the same, and
-// all cases of such families. Case ids, sorted.
+// What a first stage leaves to measure again: the cases of which a time is not known to be the
+// same, and all cases of such families. Case ids, sorted.
 std::vector<std::string> suspects(const Comparison& screening);
 
 // Compares the rounds before `screen_rounds`; suspects in all rounds. Their slower or faster stands

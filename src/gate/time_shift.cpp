@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
+#include "core/units.hpp"
+
 namespace rooflash {
 namespace {
 
-OptDouble median_time(const Row& row) {
-  return row.time_us ? OptDouble(row.time_us->median) : std::nullopt;
-}
+using RowValue = OptDouble (*)(const Row& row);
 
-ByRound by_round(const Rows& rows, OptDouble (*value)(const Row& row)) {
+ByRound by_round(const Rows& rows, RowValue value) {
   std::map<int, std::vector<double>> values;
   for (const Row* row : rows) {
     if (const OptDouble one = value(*row)) values[row->round].push_back(*one);
@@ -62,13 +62,11 @@ void confirm(TimeShift& time) {
   if (!time.reason.empty()) time.direction = Direction::unsure;
 }
 
-}  // namespace
-
-std::optional<TimeShift> time_shift(const Record& base, const Match& match,
-                                    const TimeRules& rules) {
+// The times of both sides and how far they are apart; empty where a side has none.
+std::optional<TimeShift> shift_of(const Match& match, const TimeRules& rules, RowValue value) {
   TimeShift time;
-  time.base_us = by_round(match.base, median_time);
-  time.candidate_us = by_round(match.candidate, median_time);
+  time.base_us = by_round(match.base, value);
+  time.candidate_us = by_round(match.candidate, value);
   if (time.base_us.empty() || time.candidate_us.empty()) return std::nullopt;
   const bool exact = match.base.front()->simulated;
   time.pairing = exact ? Pairing::exact : rules.paired ? Pairing::paired : Pairing::unpaired;
@@ -79,18 +77,76 @@ std::optional<TimeShift> time_shift(const Record& base, const Match& match,
                                                                              : kPairedThreshold);
   time.threshold =
       exact ? time.relative : std::max(time.relative, rules.floor_us / time.base_median_us);
-  time.compute_bound = is_compute_bound(base, *match.base.front());
   time.shared_gpu = has_flag(match.base, "shared_gpu") || has_flag(match.candidate, "shared_gpu");
-  add_cycles(time, match);
+  return time;
+}
+
+void judge(TimeShift& time) {
   time.direction = direction_of(time.shift, time.threshold);
   if (!time.shift.ci95) {
     time.reason = too_few_rounds(time.base_us, time.candidate_us, time.pairing);
   } else if (time.direction == Direction::unsure) {
     time.reason = "more rounds would tell";
-  } else if (time.direction != Direction::same && !exact) {
+  } else if (time.direction != Direction::same && time.pairing != Pairing::exact) {
     confirm(time);
   }
+}
+
+std::optional<TimeShift> shift_without_cycles(const Match& match, const TimeRules& rules,
+                                              RowValue value) {
+  std::optional<TimeShift> time = shift_of(match, rules, value);
+  if (!time) return time;
+  time->compute_bound = false;
+  judge(*time);
   return time;
+}
+
+}  // namespace
+
+std::optional<TimeShift> time_shift(const Record& base, const Match& match,
+                                    const TimeRules& rules) {
+  std::optional<TimeShift> time = shift_of(match, rules, [](const Row& row) {
+    return row.time_us ? OptDouble(row.time_us->median) : std::nullopt;
+  });
+  if (!time) return time;
+  time->compute_bound = is_compute_bound(base, *match.base.front());
+  add_cycles(*time, match);
+  judge(*time);
+  return time;
+}
+
+std::optional<TimeShift> quantize_shift(const Match& match, const TimeRules& rules) {
+  return shift_without_cycles(match, rules, [](const Row& row) {
+    return row.quantize_us ? OptDouble(row.quantize_us->median) : std::nullopt;
+  });
+}
+
+std::optional<TimeShift> with_quantize_shift(const Match& match, const TimeRules& rules) {
+  return shift_without_cycles(match, rules,
+                              [](const Row& row) { return row.time_with_quantize_us; });
+}
+
+Verdict verdict_of(Direction direction) {
+  switch (direction) {
+    case Direction::slower:
+      return Verdict::slower;
+    case Direction::faster:
+      return Verdict::faster;
+    case Direction::same:
+      return Verdict::same;
+    case Direction::unsure:
+      break;
+  }
+  return Verdict::unsure;
+}
+
+Ruling ruling_of(const TimeShift& time) {
+  return {verdict_of(time.direction), time.reason};
+}
+
+std::string change_text(const TimeShift& time) {
+  return fmt::format("{} to {}, {}", format_time_us(time.base_median_us),
+                     format_time_us(time.candidate_median_us), percent_change(time.shift.ratio));
 }
 
 std::string doubt_of_change(bool shared_gpu, const std::optional<Shift>& cycles, double threshold) {

@@ -6,6 +6,7 @@
 
 #include "gate/match.hpp"
 #include "gate/shift.hpp"
+#include "gate/verdict.hpp"
 
 namespace rooflash {
 
@@ -28,7 +29,7 @@ struct TimeShift {
   double candidate_median_us = 0;
   Pairing pairing = Pairing::unpaired;
   Shift shift;
-  OptDouble q;                // Benjamini-Hochberg over all cases compared
+  OptDouble q;                // Benjamini-Hochberg over all times judged
   OptDouble cycles_ratio;     // where a change in time was checked in cycles
   double relative = 0;        // the relative threshold
   double threshold = 0;       // change that matters here: that, or the floor where it is more
@@ -44,6 +45,18 @@ struct TimeShift {
 // Empty where a side has no time. `base` is the record of match.base: its measured roofs say
 // whether the SM clock can explain a change.
 std::optional<TimeShift> time_shift(const Record& base, const Match& match, const TimeRules& rules);
+
+// The same of quantising the inputs, by the same rules but for the cycles, which are not known of
+// it.
+std::optional<TimeShift> quantize_shift(const Match& match, const TimeRules& rules);
+// And of both together.
+std::optional<TimeShift> with_quantize_shift(const Match& match, const TimeRules& rules);
+
+Verdict verdict_of(Direction direction);
+Ruling ruling_of(const TimeShift& time);
+
+// "247 us to 494 us, +100.0%"
+std::string change_text(const TimeShift& time);
 
 // Why a change between the rounds may not be the kernel's: another process, or the clock, where the
 // cycles did not change. "" where neither is so. `cycles` is empty where it is unknown or no help.
