@@ -24,8 +24,9 @@ std::string commit_of(const SeriesPoint& point) {
 }
 
 std::string key_text(const SeriesKey& key) {
-  return fmt::format("{}\n  {}, {} L2, {} power", printable(key.case_id, std::string_view::npos),
-                     printable(key.device_class), key.l2, key.power);
+  return fmt::format("{}\n  {}, {} L2, {} power{}", printable(key.case_id, std::string_view::npos),
+                     printable(key.device_class), key.l2, key.power,
+                     key.measure == Measure::quantize_us ? ", quantising" : "");
 }
 
 std::string change_line(const Series& series, const ChangePoint& change) {
@@ -78,11 +79,12 @@ Json change_json(const Series& series, const ChangePoint& change) {
           {"records_after", change.points_after}};
 }
 
-Json point_json(const SeriesPoint& point) {
+Json point_json(const SeriesPoint& point, Measure measure) {
   Json json = {{"date", point.date},       {"commit", point.commit},
                {"dirty", point.dirty},     {"record", point.record},
                {"time_us", point.time_us}, {"ci95_us", {point.ci95.low, point.ci95.high}},
-               {"rows", point.rows},       {"tflops", point.tflops}};
+               {"rows", point.rows}};
+  json["tflops"] = measure == Measure::time_us ? Json(point.tflops) : Json(nullptr);
   json["hbm_bytes"] = point.hbm_bytes ? Json(*point.hbm_bytes) : Json(nullptr);
   return json;
 }
@@ -100,7 +102,7 @@ std::string history_table(const History& history, bool all) {
 std::string history_csv(const History& history) {
   std::string text =
       "case,definition_hash,device_class,convention,l2,power,simulated,date,commit,dirty,record,"
-      "time_us,ci95_low_us,ci95_high_us,rows,tflops,hbm_bytes,change,change_ratio\r\n";
+      "time_us,ci95_low_us,ci95_high_us,rows,tflops,hbm_bytes,change,change_ratio,measure\r\n";
   for (std::size_t i = 0; i < history.series.size(); ++i) {
     const Series& series = history.series[i];
     const SeriesKey& key = series.key;
@@ -115,10 +117,12 @@ std::string history_csv(const History& history) {
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", fmt::join(start, ","),
                           series.simulated, csv_field(point.date), csv_field(point.commit),
                           point.dirty, csv_field(point.record), point.time_us, point.ci95.low,
-                          point.ci95.high, point.rows, point.tflops,
+                          point.ci95.high, point.rows,
+                          key.measure == Measure::time_us ? fmt::format("{}", point.tflops) : "",
                           point.hbm_bytes ? fmt::format("{}", *point.hbm_bytes) : "");
       const bool changes = change != history.changes[i].end() && change->index == at;
-      text += changes ? fmt::format(",{},{}\r\n", word(*change), change->ratio) : ",,\r\n";
+      text += changes ? fmt::format(",{},{}", word(*change), change->ratio) : ",,";
+      text += fmt::format(",{}\r\n", to_string(key.measure));
       if (changes) ++change;
     }
   }
@@ -141,9 +145,11 @@ std::string history_json(const History& history) {
                 {"convention", series.key.convention},
                 {"l2", series.key.l2},
                 {"power", series.key.power},
-                {"simulated", series.simulated}};
+                {"simulated", series.simulated},
+                {"measure", to_string(series.key.measure)}};
     one["points"] = Json::array();
-    for (const SeriesPoint& point : series.points) one["points"].push_back(point_json(point));
+    for (const SeriesPoint& point : series.points)
+      one["points"].push_back(point_json(point, series.key.measure));
     one["changes"] = Json::array();
     for (const ChangePoint& change : history.changes[i]) {
       one["changes"].push_back(change_json(series, change));

@@ -27,6 +27,7 @@ std::string case_name(const SeriesKey& key) {
   // Ways of measuring that are not the default are other figures.
   if (key.l2 != "cold") name += ", " + key.l2 + " L2";
   if (key.power != "burst") name += ", " + key.power + " power";
+  if (key.measure == Measure::quantize_us) name += ", quantising";
   return printable(name, std::string::npos);
 }
 

@@ -9,7 +9,7 @@
 
 namespace rooflash {
 
-// One point a case and class of device. Throws UsageError as SeriesBuilder does.
+// One point a case, class of device and measure. Throws UsageError as SeriesBuilder does.
 std::vector<Series> cases_of(const NamedRecord& input);
 
 // "fa2/fwd/.../causal @ NVIDIA H200, 132 SMs": never depends on what else is in the record, so that

@@ -22,28 +22,39 @@ bool is_utc_date(std::string_view text) {
   return true;
 }
 
-SeriesKey key_of(const Record& record, const Row& row) {
-  return {row.case_id,          row.definition_hash, device_class(record, row),
-          row.model.convention, row.time_us->l2,     row.time_us->power};
+const std::optional<TimeUs>& time_of(const Row& row, Measure measure) {
+  return measure == Measure::time_us ? row.time_us : row.quantize_us;
 }
 
-OptDouble hbm_bytes(const Row& row) {
+SeriesKey key_of(const Record& record, const Row& row, Measure measure) {
+  const TimeUs& time = *time_of(row, measure);
+  return {row.case_id,
+          row.definition_hash,
+          device_class(record, row),
+          row.model.convention,
+          time.l2,
+          time.power,
+          measure};
+}
+
+OptDouble hbm_bytes(const Row& row, Measure measure) {
+  if (measure != Measure::time_us) return std::nullopt;
   if (row.simulated) return row.model.predicted_hbm_bytes;
   if (!row.counters.hbm_read_bytes || !row.counters.hbm_write_bytes) return std::nullopt;
   return *row.counters.hbm_read_bytes + *row.counters.hbm_write_bytes;
 }
 
-SeriesPoint point_of(const std::vector<const Row*>& rows) {
+SeriesPoint point_of(const std::vector<const Row*>& rows, Measure measure) {
   SeriesPoint point;
   std::vector<double> times;
   std::vector<double> bytes;
   for (const Row* row : rows) {
-    times.push_back(row->time_us->median);
-    if (const OptDouble counted = hbm_bytes(*row)) bytes.push_back(*counted);
+    times.push_back(time_of(*row, measure)->median);
+    if (const OptDouble counted = hbm_bytes(*row, measure)) bytes.push_back(*counted);
   }
   point.time_us = median(times);
-  point.ci95 = rows.size() > 1 ? median_ci95(times)
-                               : Interval{rows[0]->time_us->ci95_low, rows[0]->time_us->ci95_high};
+  const TimeUs& first = *time_of(*rows[0], measure);
+  point.ci95 = rows.size() > 1 ? median_ci95(times) : Interval{first.ci95_low, first.ci95_high};
   point.rows = std::ssize(rows);
   point.tflops = rows[0]->model.flops / point.time_us * 1e-6;
   if (!bytes.empty()) point.hbm_bytes = median(bytes);
@@ -55,7 +66,7 @@ SeriesPoint point_of(const std::vector<const Row*>& rows) {
 bool SeriesKey::operator<(const SeriesKey& other) const {
   const auto tied = [](const SeriesKey& key) {
     return std::tie(key.case_id, key.definition_hash, key.device_class, key.convention, key.l2,
-                    key.power);
+                    key.power, key.measure);
   };
   return tied(*this) < tied(other);
 }
@@ -76,7 +87,11 @@ void SeriesBuilder::add(const Record& record, const std::string& name) {
   }
   std::map<SeriesKey, std::vector<const Row*>> cases;
   for (const Row& row : record.rows) {
-    if (has_usable_time(row)) cases[key_of(record, row)].push_back(&row);
+    for (const Measure measure : {Measure::time_us, Measure::quantize_us}) {
+      if (has_usable_time(row) && time_of(row, measure)) {
+        cases[key_of(record, row, measure)].push_back(&row);
+      }
+    }
   }
   for (const auto& [key, rows] : cases) {
     Series& series = series_[key];
@@ -84,7 +99,7 @@ void SeriesBuilder::add(const Record& record, const std::string& name) {
     series.kernel = rows[0]->kernel;
     series.problem = rows[0]->problem;
     series.simulated = rows[0]->simulated;
-    SeriesPoint point = point_of(rows);
+    SeriesPoint point = point_of(rows, key.measure);
     point.date = date;
     point.commit = record.tool.commit;
     point.dirty = record.tool.dirty;

@@ -1,4 +1,5 @@
-// The times of one case over many records, ordered by date.
+// The times of one case over many records, ordered by date: of its attention and, of e4m3, of
+// quantising its inputs.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ struct SeriesKey {
   std::string convention;    // of the FLOP count
   std::string l2;            // cold | warm
   std::string power;         // burst | sustained
+  Measure measure = Measure::time_us;
   bool operator<(const SeriesKey& other) const;
 };
 
@@ -31,8 +33,9 @@ struct SeriesPoint {
   double time_us = 0;
   Interval ci95;          // of the median over the rounds; of one row its own
   std::int64_t rows = 0;  // that the point stands for
-  double tflops = 0;      // model FLOPs / time_us
-  OptDouble hbm_bytes;  // counted (predicted where simulated); the median of the rows that have it
+  double tflops = 0;      // model FLOPs / time_us; of no meaning where that is of quantising
+  OptDouble hbm_bytes;  // of the attention, counted (predicted where simulated); the median of the
+                        // rows that have it
 };
 
 struct Series {

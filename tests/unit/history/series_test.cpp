@@ -105,6 +105,42 @@ TEST(Series, OnlyUsableTimesGivePoints) {
   EXPECT_TRUE(builder.take().empty());
 }
 
+Row quantized_row(double time_us, double quantize_us, int round = 0) {
+  Row one = row(time_us, round);
+  one.kernel = "fp8";
+  one.problem.dtype = DType::e4m3;
+  one.case_id = case_id(one.kernel, one.problem);
+  one.counters.hbm_read_bytes = one.counters.hbm_write_bytes = 100;
+  one.quantize_us = row(quantize_us).time_us;
+  one.time_with_quantize_us = time_us + quantize_us;
+  return one;
+}
+
+TEST(Series, QuantisingIsASeriesOfItsOwn) {
+  SeriesBuilder builder;
+  const std::string date = "2026-03-01T00:00:00Z";
+  builder.add(record(date, {quantized_row(10, 40), quantized_row(12, 44, 1)}), "a");
+  const std::vector<Series> all = builder.take();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].key.measure, Measure::time_us);
+  EXPECT_EQ(all[0].points.at(0).time_us, 11);
+  EXPECT_EQ(all[0].points.at(0).hbm_bytes, 200);
+  EXPECT_EQ(all[1].key.measure, Measure::quantize_us);
+  EXPECT_EQ(all[1].key.case_id, all[0].key.case_id);
+  EXPECT_EQ(all[1].points.at(0).time_us, 42);
+  EXPECT_EQ(all[1].points.at(0).ci95.high, 44);
+  EXPECT_EQ(all[1].points.at(0).rows, 2);
+  EXPECT_FALSE(all[1].points.at(0).hbm_bytes);  // those of the attention
+}
+
+TEST(Series, QuantisingOfImplausibleRowsGivesNoPoint) {
+  Row implausible = quantized_row(10, 40);
+  implausible.flags = {"implausible"};
+  SeriesBuilder builder;
+  builder.add(record("2026-03-01T00:00:00Z", {implausible}), "a");
+  EXPECT_TRUE(builder.take().empty());
+}
+
 TEST(Series, ADateMustBeOne) {
   for (const char* date :
        {"", "yesterday", "2026-03-01", "2026-03-01T00:00:00+01:00", "2026-03-01T00:00:0\x01Z"}) {
