@@ -25,7 +25,8 @@ void add_comparison_flags(CLI::App& app, ComparisonFlags& flags, const char* gro
       ->group(group);
   app.add_option("--rules", flags.rules, "FILE.json: other thresholds by filter (docs/ci.md)")
       ->group(group);
-  app.add_option("--metric", flags.metrics, "of static, counters and time (default: all three)")
+  app.add_option("--metric", flags.metrics,
+                 "of static, counters and time, with quantising (default: all three)")
       ->group(group);
   app.add_flag("--paired", flags.paired, "round i of both records was measured side by side")
       ->group(group);

@@ -84,13 +84,13 @@ Settings parse_settings(const JsonNode& node) {
   return settings;
 }
 
-void apply(const Settings& settings, CaseRules& rules) {
+// `allowed`: as the command has them. A tier that it leaves out stays out.
+void apply(const Settings& settings, const CaseRules& allowed, CaseRules& rules) {
   if (settings.threshold) rules.time.threshold = settings.threshold;
   if (settings.floor_us) rules.time.floor_us = *settings.floor_us;
-  // A tier that the command leaves out stays out.
-  if (settings.resources) rules.use_resources = rules.use_resources && *settings.resources;
-  if (settings.counters) rules.use_counters = rules.use_counters && *settings.counters;
-  if (settings.time) rules.use_time = rules.use_time && *settings.time;
+  if (settings.resources) rules.use_resources = allowed.use_resources && *settings.resources;
+  if (settings.counters) rules.use_counters = allowed.use_counters && *settings.counters;
+  if (settings.time) rules.use_time = allowed.use_time && *settings.time;
   if (settings.quantize) rules.use_quantize = *settings.quantize;
   for (const auto& [name, limit] : settings.figures) rules.figures[name] = limit;
 }
@@ -123,18 +123,19 @@ double parse_threshold(std::string_view text, std::string_view flag) {
 void parse_gate_rules(std::string_view text, std::string_view file, CompareRules& rules) {
   const JsonNode root = parse_strict_json(text, file);
   root.allow_keys({"defaults", "rules"});
+  const CaseRules allowed = rules;
   if (const JsonNode* defaults = root.find("defaults")) {
     defaults->allow_keys({"threshold", "abs", "static", "counters", "time", "quantize", "figures"});
-    apply(parse_settings(*defaults), rules);
+    apply(parse_settings(*defaults), allowed, rules);
   }
   std::vector<Exception> exceptions;
   if (const JsonNode* list = root.find("rules")) {
     for (const JsonNode& node : list->as_array()) exceptions.push_back(parse_rule(node));
   }
-  rules.exceptions = [exceptions = std::move(exceptions)](const Row& row, CaseRules& own) {
+  rules.exceptions = [allowed, exceptions = std::move(exceptions)](const Row& row, CaseRules& own) {
     for (const Exception& rule : exceptions) {
       if (!rule.filter.matches(row.kernel, row.problem, row.device)) continue;
-      apply(rule.settings, own);
+      apply(rule.settings, allowed, own);
       own.source += (own.source.empty() ? "" : ", ") + rule.place;
     }
   };

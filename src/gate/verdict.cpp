@@ -73,8 +73,6 @@ std::string settings_difference(const Match& match) {
       {"L2 policy", [](const Row& row) { return row.time_us ? row.time_us->l2 : ""; }},
       {"power", [](const Row& row) { return row.time_us ? row.time_us->power : ""; }},
       {"timer", [](const Row& row) { return row.time_us ? row.time_us->timer : ""; }},
-      {"timer of quantising",
-       [](const Row& row) { return row.quantize_us ? row.quantize_us->timer : ""; }},
   };
   for (const auto& [name, setting] : kSettings) {
     std::set<std::string> values;

@@ -141,7 +141,46 @@ TEST(GateQuantize, OtherTimerIsNotComparable) {
   for (Row& one : other.rows) one.quantize_us->timer = "graph";
   const CaseComparison found = only(quantized(kTimeUs, kQuantizeUs), other);
   EXPECT_EQ(found.verdict, Verdict::not_comparable);
-  EXPECT_EQ(found.reason, "other timer of quantising: event and graph");
+  EXPECT_EQ(found.reason, "quantising not-comparable: other timers: event and graph");
+  CompareRules rules;
+  rules.use_quantize = false;
+  EXPECT_EQ(only(quantized(kTimeUs, kQuantizeUs), other, rules).verdict, Verdict::same);
+}
+
+// What rounds that still have it say is no word for those that lost it.
+TEST(GateQuantize, LostInSomeRoundsIsGone) {
+  Record lost = quantized(kTimeUs, kQuantizeUs);
+  for (std::size_t i = 4; i < lost.rows.size(); ++i) {
+    fixture::drop_quantizing(lost.rows[i], "no memory");
+  }
+  const CaseComparison found = only(quantized(kTimeUs, kQuantizeUs), lost);
+  EXPECT_EQ(own_verdict(found), Verdict::gone);
+  EXPECT_EQ(found.verdict, Verdict::unsure);
+  EXPECT_EQ(found.reason, "quantising gone: no memory");
+}
+
+// The screening's word alone does not stand.
+TEST(GateQuantize, LostWhereItIsMeasuredAgainIsNotSlower) {
+  Record slow = quantized(kTimeUs, 1.5 * kQuantizeUs, 19);
+  for (Row& one : slow.rows) {
+    if (one.round >= 7) fixture::drop_quantizing(one, "no memory");
+  }
+  const Comparison all = compare_in_stages(quantized(kTimeUs, kQuantizeUs, 19), slow, paired(), 7);
+  ASSERT_EQ(all.cases.size(), 1U);
+  EXPECT_EQ(all.cases[0].verdict, Verdict::unsure);
+  EXPECT_EQ(all.cases[0].reason, "quantising gone: no memory");
+}
+
+TEST(GateQuantize, BothUnsureAreBothTold) {
+  Record noisy = quantized(kTimeUs, kQuantizeUs);
+  for (std::size_t i = 0; i < noisy.rows.size(); i += 2) {
+    noisy.rows[i].time_us->median *= 1.3;
+    noisy.rows[i].quantize_us->median *= 1.3;
+  }
+  const CaseComparison found = only(quantized(kTimeUs, kQuantizeUs), noisy);
+  EXPECT_EQ(found.verdict, Verdict::unsure);
+  EXPECT_TRUE(found.reason.starts_with("more rounds would tell; quantising unsure: "))
+      << found.reason;
 }
 
 TEST(GateQuantize, RulesLeaveItOutAloneOrWithTime) {
