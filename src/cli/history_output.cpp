@@ -79,12 +79,12 @@ Json change_json(const Series& series, const ChangePoint& change) {
           {"records_after", change.points_after}};
 }
 
-Json point_json(const SeriesPoint& point, Measure measure) {
+Json point_json(const SeriesPoint& point) {
   Json json = {{"date", point.date},       {"commit", point.commit},
                {"dirty", point.dirty},     {"record", point.record},
                {"time_us", point.time_us}, {"ci95_us", {point.ci95.low, point.ci95.high}},
                {"rows", point.rows}};
-  json["tflops"] = measure == Measure::time_us ? Json(point.tflops) : Json(nullptr);
+  json["tflops"] = point.tflops ? Json(*point.tflops) : Json(nullptr);
   json["hbm_bytes"] = point.hbm_bytes ? Json(*point.hbm_bytes) : Json(nullptr);
   return json;
 }
@@ -114,12 +114,12 @@ std::string history_csv(const History& history) {
     auto change = history.changes[i].begin();
     for (std::size_t at = 0; at < series.points.size(); ++at) {
       const SeriesPoint& point = series.points[at];
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", fmt::join(start, ","),
-                          series.simulated, csv_field(point.date), csv_field(point.commit),
-                          point.dirty, csv_field(point.record), point.time_us, point.ci95.low,
-                          point.ci95.high, point.rows,
-                          key.measure == Measure::time_us ? fmt::format("{}", point.tflops) : "",
-                          point.hbm_bytes ? fmt::format("{}", *point.hbm_bytes) : "");
+      text +=
+          fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", fmt::join(start, ","),
+                      series.simulated, csv_field(point.date), csv_field(point.commit), point.dirty,
+                      csv_field(point.record), point.time_us, point.ci95.low, point.ci95.high,
+                      point.rows, point.tflops ? fmt::format("{}", *point.tflops) : "",
+                      point.hbm_bytes ? fmt::format("{}", *point.hbm_bytes) : "");
       const bool changes = change != history.changes[i].end() && change->index == at;
       text += changes ? fmt::format(",{},{}", word(*change), change->ratio) : ",,";
       text += fmt::format(",{}\r\n", to_string(key.measure));
@@ -148,8 +148,7 @@ std::string history_json(const History& history) {
                 {"simulated", series.simulated},
                 {"measure", to_string(series.key.measure)}};
     one["points"] = Json::array();
-    for (const SeriesPoint& point : series.points)
-      one["points"].push_back(point_json(point, series.key.measure));
+    for (const SeriesPoint& point : series.points) one["points"].push_back(point_json(point));
     one["changes"] = Json::array();
     for (const ChangePoint& change : history.changes[i]) {
       one["changes"].push_back(change_json(series, change));

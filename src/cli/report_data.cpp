@@ -59,8 +59,9 @@ ComparedCase compared_case(const CaseComparison& found) {
 constexpr std::size_t kLeastPoints = 3;
 
 std::string where_of(const SeriesKey& key) {
-  return fmt::format("{}, {} L2, {} power{}", key.device_class, key.l2, key.power,
-                     key.measure == Measure::quantize_us ? ", quantising" : "");
+  return fmt::format("{}{}, {} L2, {} power",
+                     key.measure == Measure::quantize_us ? "quantising, " : "", key.device_class,
+                     key.l2, key.power);
 }
 
 CaseHistory case_history(const Series& series, const std::vector<ChangePoint>& changes) {

@@ -41,7 +41,7 @@ Export export_bencher(const NamedRecord& input) {
     measures["time_us"] = {{"value", point.time_us},
                            {"lower_value", point.ci95.low},
                            {"upper_value", point.ci95.high}};
-    if (one.key.measure == Measure::time_us) measures["model_tflops"] = {{"value", point.tflops}};
+    if (point.tflops) measures["model_tflops"] = {{"value", *point.tflops}};
     if (point.hbm_bytes) measures["hbm_bytes"] = {{"value", *point.hbm_bytes}};
   }
   out.text = dumped(json);

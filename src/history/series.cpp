@@ -56,7 +56,9 @@ SeriesPoint point_of(const std::vector<const Row*>& rows, Measure measure) {
   const TimeUs& first = *time_of(*rows[0], measure);
   point.ci95 = rows.size() > 1 ? median_ci95(times) : Interval{first.ci95_low, first.ci95_high};
   point.rows = std::ssize(rows);
-  point.tflops = rows[0]->model.flops / point.time_us * 1e-6;
+  if (measure == Measure::time_us) {
+    point.tflops = rows[0]->model.flops / point.time_us * 1e-6;
+  }
   if (!bytes.empty()) point.hbm_bytes = median(bytes);
   return point;
 }

@@ -33,7 +33,7 @@ struct SeriesPoint {
   double time_us = 0;
   Interval ci95;          // of the median over the rounds; of one row its own
   std::int64_t rows = 0;  // that the point stands for
-  double tflops = 0;      // model FLOPs / time_us; of no meaning where that is of quantising
+  OptDouble tflops;       // model FLOPs / time_us; empty where that is of quantising
   OptDouble hbm_bytes;  // of the attention, counted (predicted where simulated); the median of the
                         // rows that have it
 };

@@ -50,7 +50,7 @@ TEST(Series, PointsAreOrderedByDate) {
   EXPECT_EQ(all[0].points[0].time_us, 10);
   EXPECT_EQ(all[0].points[0].ci95.low, 9);
   EXPECT_EQ(all[0].points[0].ci95.high, 12);
-  EXPECT_DOUBLE_EQ(all[0].points[0].tflops, 200);
+  EXPECT_DOUBLE_EQ(all[0].points[0].tflops.value(), 200);
   EXPECT_EQ(all[0].points[1].time_us, 12);
   EXPECT_TRUE(builder.take().empty());
 }
