@@ -113,12 +113,11 @@ const Variant* find_variant(const Kernel& kernel, const Problem& problem, int sm
     if (reason != nullptr) (*reason = name).append(" has no option ").append(option);
     return nullptr;
   }
-  if (kernel.limits != nullptr) {
-    const std::string limit = kernel.limits(problem);
-    if (!limit.empty()) {
-      if (reason != nullptr) *reason = limit;
-      return nullptr;
-    }
+  std::string limit = unusable_modes(problem);
+  if (limit.empty() && kernel.limits != nullptr) limit = kernel.limits(problem);
+  if (!limit.empty()) {
+    if (reason != nullptr) *reason = limit;
+    return nullptr;
   }
   return *std::min_element(left.begin(), left.end(), [](const Variant* a, const Variant* b) {
     return a->headdim < b->headdim;

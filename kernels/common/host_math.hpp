@@ -10,7 +10,6 @@
 
 #include "common/two_level_memory.hpp"
 #include "core/error.hpp"
-#include "core/fp8.hpp"
 #include "core/problem.hpp"
 #include "kernel.hpp"
 
@@ -72,7 +71,6 @@ inline std::string tiled_limits(std::string_view family, const Problem& p, std::
                                 std::string_view each, int most_rows_log2 = 30) {
   const std::int64_t most_rows = std::int64_t{1} << most_rows_log2;
   const std::string name(family);
-  if (std::string fault = unrotatable(p); !fault.empty()) return fault;
   const std::int64_t step = p.dtype == DType::e4m3 ? 16 : 8;
   if (p.headdim % step != 0 || p.headdim_v % step != 0) {
     return name + " loads 16 bytes at a time: head dims must be multiples of " +

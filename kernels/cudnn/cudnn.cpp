@@ -32,9 +32,15 @@ enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kLse, kScaleQ, kScaleK, kScalars }
 // and from kScalars on. O is left in units of V's scale (core/fp8.hpp), so that this is no matter
 // to the node. Its weights are at most 1 and become at most 2^8, which e4m3 holds.
 constexpr float kWeightScale = 256;
-constexpr float kScalarValues[] = {1, 1 / kWeightScale, kWeightScale, 1, 0,
-                                   0};    // of V; of weights back, there; of O; two maxima
-constexpr std::size_t kScalarBytes = 16;  // each, for its alignment
+constexpr float kScalarValues[] = {
+    1,                 // scale of V
+    1 / kWeightScale,  // weights back
+    kWeightScale,      // and there
+    1,                 // scale of O
+    0,                 // largest weight, written
+    0,                 // largest of O, written
+};
+constexpr std::size_t kScalarBytes = 16;  // from one to the next, for their alignment
 
 // What cuDNN said, on one line.
 std::string words(std::string text) {
@@ -187,8 +193,8 @@ std::shared_ptr<void> device_memory(std::int64_t bytes) {
   void* memory = nullptr;
   if (cudaMalloc(&memory, static_cast<std::size_t>(bytes)) != cudaSuccess) {
     (void)cudaGetLastError();
-    throw Error(ExitCode::incomplete,
-                "no memory for cuDNN's workspace of " + std::to_string(bytes) + " bytes");
+    throw Error(ExitCode::incomplete, "no memory for " + std::to_string(bytes) +
+                                          " bytes of cuDNN's workspace or scalars");
   }
   return {memory, [](void* p) { (void)cudaFree(p); }};
 }
@@ -199,6 +205,7 @@ std::shared_ptr<void> device_scalars() {
   const auto memory = device_memory(kCount * kScalarBytes);
   if (cudaMemcpy2D(memory.get(), kScalarBytes, kScalarValues, sizeof(float), sizeof(float), kCount,
                    cudaMemcpyHostToDevice) != cudaSuccess) {
+    (void)cudaGetLastError();
     throw Error(ExitCode::incomplete, "cuDNN's scalars could not be copied to the device");
   }
   return memory;

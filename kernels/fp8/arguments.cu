@@ -24,7 +24,6 @@ Prepared prepare(const void* kernel, const Config& config, const Problem& p, con
   args->schedule = hopper::schedule_for(p, config.block_m(), device.sm_count);
   args->counters = counters.get();
   args->fp16_output = modes.output == DType::fp16;
-  args->true_maximum = modes.true_maximum;
   args->lag = modes.true_maximum ? 0.0F : kLagLog2;
   return hopper::prepare_persistent(kernel, config.threads(), config.smem_bytes(),
                                     args->schedule.tiles(), device, args, counters);

@@ -7,9 +7,10 @@
 namespace rooflash::fp8 {
 
 struct Arguments : hopper::Arguments {
-  bool fp16_output;   // else bf16
-  bool true_maximum;  // of a lazy softmax: it follows the maximum from the first block on
-  float lag;  // a row's largest weight may outgrow its place by 2^lag before its maximum moves
+  bool fp16_output;  // else bf16
+  // How far a row's largest weight may outgrow its place before its maximum moves, in log2:
+  // kLagLog2, or 0, with which a lazy softmax keeps to the maximum from the first block on.
+  float lag;
 };
 
 // The launch of `kernel`, a __global__ function of an Arguments that runs `forward` with `config`,

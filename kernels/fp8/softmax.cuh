@@ -26,7 +26,7 @@ struct ScaleOfV {
 };
 
 // Weights against the true running maximum. A row's largest weight is 2^kPlace when its maximum
-// moves, and may outgrow that by 2^lag, at most kLagLog2, before it moves again.
+// moves, and may outgrow that by 2^lag before it moves again, with a lag of at most kLagLog2.
 //
 // The two rows of a thread. A block of V that is stored times 2^-log2 takes its weights times
 // 2^log2, and the maxima are those of the scores with it: so a row that sees such blocks alone
@@ -124,8 +124,8 @@ struct RunningMaximum {
 // so far. O and the row sums are exact against any reference; where a later block's weights outgrow
 // e4m3, which a thread's sums tell, they and all that was summed before go down by a power of two.
 // Those that outgrow even fp32 are made again from the scores, and the warp keeps to the true
-// maximum for the rest of the tile, so that this happens once. With true_maximum it does from the
-// first block on.
+// maximum for the rest of the tile, so that this happens once. With no lag it does from the first
+// block on.
 //
 // Two conditions keep a row from calling again at every block: that a row which calls comes down to
 // its place, and that weights up to twice 2^kPlace do not call, 24 of them a thread.
@@ -134,7 +134,7 @@ struct LazyReference : RunningMaximum<3> {
   bool wary;  // the same in all lanes of the warp
 
   __device__ __forceinline__ explicit LazyReference(const Arguments& args)
-      : RunningMaximum(args), wary(args.true_maximum) {}
+      : RunningMaximum(args), wary(args.lag == 0.0F) {}
 
   template <int kKeys, class Again>
   __device__ __forceinline__ void weigh_whole(Accumulators<1, kKeys>& s, float scale_log2,

@@ -75,13 +75,17 @@ std::string invalid_fp8_options(const Problem& p) {
   return {};
 }
 
-std::string unrotatable(const Problem& p) {
-  if (p.dtype != DType::e4m3 || !fp8_modes(p).hadamard ||
-      std::has_single_bit(static_cast<std::uint64_t>(p.headdim))) {
-    return {};
+std::string unusable_modes(const Problem& p) {
+  if (p.dtype != DType::e4m3) return {};
+  const Fp8Modes modes = fp8_modes(p);
+  if (modes.hadamard && !std::has_single_bit(static_cast<std::uint64_t>(p.headdim))) {
+    return fmt::format("hadamard=on takes head dims of Q and K that are powers of 2, not {}",
+                       p.headdim);
   }
-  return fmt::format("hadamard=on takes head dims of Q and K that are powers of 2, not {}",
-                     p.headdim);
+  if (modes.smooth_values && modes.output == DType::e4m3) {
+    return "out=e4m3 is in units of V's scale, which is no measure of O with smooth=on";
+  }
+  return {};
 }
 
 std::int64_t v_mean_elements(const Problem& p) {

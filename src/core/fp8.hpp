@@ -5,7 +5,8 @@
 //
 // with one q_scale for kScaleRowsQ queries of a head, one k_scale and v_log2 for kScaleRowsKv keys,
 // one v_scale and v_mean (a value a channel, 0 unless V is smoothed) for a KV head. o_unit is 1, or
-// v_scale where O is e4m3 too: O is a mean of V, so that nothing of it goes beyond e4m3's largest.
+// v_scale where O is e4m3 too: O is a mean of V, so that nothing of it goes beyond e4m3's largest
+// (unless V is smoothed: see unusable_modes).
 #pragma once
 
 #include <cstdint>
@@ -58,9 +59,9 @@ Fp8Modes fp8_modes(const Problem& problem);
 // are left to the kernels. Defaults are stated by absence, so that a case has one name.
 std::string invalid_fp8_options(const Problem& problem);
 
-// Why Q and K of the problem cannot be rotated as it asks; "" where they can be, or need not. No
-// kernel may take such a problem: its inputs cannot be made.
-std::string unrotatable(const Problem& problem);
+// Why the modes of the problem do not go together with its shape or with each other; "" where they
+// do. No kernel may take such a problem: its tensors cannot be made, or not be judged.
+std::string unusable_modes(const Problem& problem);
 
 // Takes out the options that state a default.
 void drop_fp8_defaults(Problem& problem);

@@ -128,8 +128,10 @@ void check_options(const Axes& asked, std::span<const Axes> grids) {
   for (const auto& [name, values] : asked.options) {
     if (is_fp8_option(name) && !has_e4m3) {
       throw UsageError(fmt::format("option {} is of e4m3 problems, and this run has none", name),
-                       fmt::format("add --dtype e4m3, or leave --fp8-{} out", name));
+                       "add --dtype e4m3, or leave the option out");
     }
+    // One that is named with its default alone changes nothing of a case.
+    if (is_fp8_option(name) && values == std::vector(1, std::string(fp8_values(name)[0]))) continue;
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     throw UsageError(fmt::format("no kernel of this run has an option '{}'", printable(name)),
                      known.empty() ? options_that_exist() : suggest(name, known));

@@ -114,6 +114,26 @@ TEST_F(Fp8, SmallMaximaMeansAndOutputs) {
   }
 }
 
+// What the judge's rule, which is for any reference, does not see: the largest weight is exact.
+TEST_F(Fp8, TheTrueMaximumIsNotRounded) {
+  for (const std::int64_t headdim : {64, 128, 256}) {
+    Problem p = problem(headdim, false);
+    p.heads_q = 4;
+    p.seqlen_q = p.seqlen_kv = 1024;
+    p.distribution = Distribution::peaky;
+    const auto rms_error = [&] {
+      DeviceCase device(find_kernel("fp8"), p);
+      device.make_inputs(kSeed);
+      device.run();
+      return verify_on_gpu(p, kSeed, device.tensors(), gpu().stream).rms_err.value();
+    };
+    const double lazy = rms_error();
+    p.options["max"] = "true";
+    SCOPED_TRACE(case_id("fp8", p));
+    EXPECT_LT(rms_error(), 0.7 * lazy);
+  }
+}
+
 // Without a mean there is nothing that sums of tensor cores lose in one direction.
 TEST_F(Fp8, FastSumsOfSmoothedValuesAreRight) {
   for (const std::int64_t headdim : {64, 128, 256}) {

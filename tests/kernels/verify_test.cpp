@@ -145,6 +145,7 @@ TEST(GpuVerify, SmallReferenceIsThatOfTheCpuToTwelveDigits) {
 TEST(GpuVerify, SmallReferenceOfE4m3TakesMeansAndUnits) {
   for (const char* out : {"", "fp16", "e4m3"}) {
     for (const char* smooth : {"", "on"}) {
+      if (std::string_view(out) == "e4m3" && *smooth != '\0') continue;
       Problem p = small_problem(DType::e4m3);
       p.seqlen_q = 50;
       p.seqlen_kv = 20;

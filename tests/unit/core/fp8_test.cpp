@@ -32,10 +32,17 @@ TEST(Fp8Modes, BadOptionsAreNamed) {
   Problem p = with({{"hadamard", "on"}});
   p.headdim = 96;
   EXPECT_EQ(invalid_reason(p), "");  // but no kernel takes it
-  EXPECT_NE(unrotatable(p).find("powers of 2, not 96"), std::string::npos);
+  EXPECT_NE(unusable_modes(p).find("powers of 2, not 96"), std::string::npos);
+  p = with({{"out", "e4m3"}, {"smooth", "on"}});
+  EXPECT_EQ(invalid_reason(p), "");
+  EXPECT_NE(unusable_modes(p).find("smooth=on"), std::string::npos);
+  p.options.erase("smooth");
+  EXPECT_EQ(unusable_modes(p), "");
   // They say nothing of other types.
+  p = with({{"hadamard", "on"}});
+  p.headdim = 96;
   p.dtype = DType::bf16;
-  EXPECT_EQ(unrotatable(p), "");
+  EXPECT_EQ(unusable_modes(p), "");
 }
 
 TEST(Fp8Modes, DefaultsAreDropped) {

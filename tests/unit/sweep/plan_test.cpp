@@ -173,7 +173,10 @@ TEST(CheckOptions, SaysWhatThereIs) {
   EXPECT_EQ(refusal({{"dtype", "bf16,e4m3"}, {"option", "scale=head,accum=fast"}}), "");
   EXPECT_EQ(refusal({{"fp8-scale", "head"}}),
             "option scale is of e4m3 problems, and this run has none | add --dtype e4m3, or leave "
-            "--fp8-scale out");
+            "the option out");
+  EXPECT_EQ(refusal({{"kernel", "cudnn"}, {"dtype", "e4m3"}, {"fp8-max", "lazy"}}), "");
+  EXPECT_EQ(refusal({{"kernel", "cudnn"}, {"dtype", "e4m3"}, {"fp8-max", "lazy,true"}}),
+            "no kernel of this run has an option 'max' | known: scale, hadamard, accum, out");
   EXPECT_EQ(refusal({{"dtype", "e4m3"}, {"option", "scal=head"}}),
             "no kernel of this run has an option 'scal' | did you mean 'scale'?");
   EXPECT_EQ(refusal({{"kernel", "fa2"}, {"option", "splits=2"}}),
