@@ -114,10 +114,14 @@ void* lab_prepare(int i, const void* q, const void* k, const void* v, void* o, f
     p.mask = mask_of(mask, top_left, left, right);
     DeviceLimits device;
     cudaDeviceGetAttribute(&device.sm_count, cudaDevAttrMultiProcessorCount, 0);
-    return new Prepared(fp8::prepare(
-        entry.kernel, entry.config, p,
-        {.q = q, .k = k, .v = v, .o = o, .lse = lse, .scales = {q_scale, k_scale, v_scale, v_log2, v_mean}},
-        device));
+    return new Prepared(fp8::prepare(entry.kernel, entry.config, p,
+                                     {.q = q,
+                                      .k = k,
+                                      .v = v,
+                                      .o = o,
+                                      .lse = lse,
+                                      .scales = {q_scale, k_scale, v_scale, v_log2, v_mean}},
+                                     device));
   } catch (const std::exception& error) {
     std::cerr << "fp8_lab: " << error.what() << "\n";
     return nullptr;
