@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kQuantizeThreads)
   const std::int64_t rows = min(t.block_rows, t.seqlen - first_row);
   const __nv_bfloat16* const first =
       t.real + ((batch * t.seqlen + first_row) * t.heads + head) * t.width;
-  for (std::int64_t c = threadIdx.x; c < t.width; c += kQuantizeThreads) {
+  for (std::int64_t c = threadIdx.x; c < t.width; c += blockDim.x) {
     float sum = 0;
 #pragma unroll 8
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -100,8 +100,9 @@ __global__ void __launch_bounds__(kQuantizeThreads)
 // A CTA a head.
 __global__ void __launch_bounds__(kQuantizeThreads)
     mean_kernel(const __grid_constant__ QuantizeTarget t, const float* sums, float* mean) {
-  for (std::int64_t c = threadIdx.x; c < t.width; c += kQuantizeThreads) {
+  for (std::int64_t c = threadIdx.x; c < t.width; c += blockDim.x) {
     float sum = 0;
+#pragma unroll 8
     for (std::int64_t block = 0; block < t.blocks(); ++block) {
       sum += sums[(blockIdx.x * t.blocks() + block) * t.width + c];
     }
@@ -171,9 +172,12 @@ std::int64_t sum_elements(const Problem& p) {
 
 void take_mean(const QuantizeTarget& t, const DeviceBuffer& sums, float* mean,
                CUstream_st* stream) {
-  sum_blocks_kernel<<<grid(t.scales()), kQuantizeThreads, 0, stream>>>(t, sums.get<float>());
+  // A thread a channel.
+  const auto threads =
+      static_cast<unsigned>(std::min<std::int64_t>((t.width + 31) / 32 * 32, kQuantizeThreads));
+  sum_blocks_kernel<<<grid(t.scales()), threads, 0, stream>>>(t, sums.get<float>());
   ROOFLASH_CUDA_LAUNCHED();
-  mean_kernel<<<grid(t.batch * t.heads), kQuantizeThreads, 0, stream>>>(t, sums.get<float>(), mean);
+  mean_kernel<<<grid(t.batch * t.heads), threads, 0, stream>>>(t, sums.get<float>(), mean);
   ROOFLASH_CUDA_LAUNCHED();
 }
 
