@@ -48,8 +48,9 @@ __global__ void __launch_bounds__(kQuantizeThreads)
 __device__ float largest_of_share(const float* largest, std::int64_t share) {
   __shared__ float of_threads[kQuantizeThreads];
   float most = 0;
-  for (std::int64_t i = threadIdx.x; i < share; i += kQuantizeThreads)
+  for (std::int64_t i = threadIdx.x; i < share; i += kQuantizeThreads) {
     most = fmaxf(most, largest[i]);
+  }
   of_threads[threadIdx.x] = most;
   __syncthreads();
   for (int i = 0; i < kQuantizeThreads; ++i) most = fmaxf(most, of_threads[i]);

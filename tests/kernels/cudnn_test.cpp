@@ -29,6 +29,16 @@ class Cudnn : public testing::Test {
     return backend_->run(request, [](std::string_view) {});
   }
 
+  // Whether cuDNN takes the problem: then it must be right, else say why not.
+  bool takes(const Problem& p) {
+    const Row row = verified(p);
+    EXPECT_FALSE(backend_->lost());
+    if (row.status == Status::ok) return true;
+    EXPECT_EQ(row.status, Status::unsupported) << row.reason;
+    EXPECT_TRUE(row.reason.starts_with("cuDNN ")) << row.reason;
+    return false;
+  }
+
   std::unique_ptr<Backend> backend_ = make_cuda_backend(0);
 };
 
@@ -89,14 +99,7 @@ TEST_F(Cudnn, IsRightOrRefuses) {
         p.headdim_v = headdim_v;
         p.mask = mask;
         SCOPED_TRACE(case_id("cudnn", p));
-        const Row row = verified(p);
-        EXPECT_FALSE(backend_->lost());
-        if (row.status == Status::ok) {
-          ++ok;
-        } else {
-          EXPECT_EQ(row.status, Status::unsupported) << row.reason;
-          EXPECT_TRUE(row.reason.starts_with("cuDNN ")) << row.reason;
-        }
+        if (takes(p)) ++ok;
       }
     }
   }
@@ -121,14 +124,7 @@ TEST_F(Cudnn, E4m3IsRightOrRefuses) {
         p.mask.kind = mask;
         p.options = {{"accum", "fast"}, {"out", "e4m3"}, {"scale", "tensor"}};
         SCOPED_TRACE(case_id("cudnn", p));
-        const Row row = verified(p);
-        EXPECT_FALSE(backend_->lost());
-        if (row.status == Status::ok) {
-          ++ok;
-        } else {
-          EXPECT_EQ(row.status, Status::unsupported) << row.reason;
-          EXPECT_TRUE(row.reason.starts_with("cuDNN ")) << row.reason;
-        }
+        if (takes(p)) ++ok;
         p.options.erase("out");
         EXPECT_EQ(verified(p).reason, "of e4m3 problems cudnn takes those with --fp8-out e4m3");
       }
